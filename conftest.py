@@ -1,0 +1,3 @@
+"""The project's own test run: pytest's plugin tester for everything under tests/."""
+
+pytest_plugins = ["pytester"]

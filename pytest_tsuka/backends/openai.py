@@ -1,0 +1,340 @@
+"""Any OpenAI-compatible endpoint over HTTP: one request, its retries, and what its errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
+from pytest_tsuka.backends.sse import Completion, StreamBroken, events
+from pytest_tsuka.backends.urls import Endpoint, Redactor, read_base_url
+from pytest_tsuka.conversation import Exchange
+from pytest_tsuka.errors import BackendError, EffortRefused, SettingsError, unknown_name
+from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.protocols import Request
+from pytest_tsuka.slots import pause
+
+if TYPE_CHECKING:
+    import httpx
+
+EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "off")
+FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
+TRANSPORT_FAILURES_TO_STOP = 4
+"""Requests given up in a row, none answered in between, after which an endpoint counts as down."""
+
+
+def effort_fields(style: str, effort: str) -> JsonObject:
+    """What a request body carries to ask for an effort, in the way the endpoint wants it."""
+    match style:
+        case "auto" | "reasoning_effort":
+            return {"reasoning_effort": effort}
+        case "openrouter":
+            return {"reasoning": {"effort": effort} if effort != "none" else {"enabled": False}}
+        case "ollama":
+            return {"think": False if effort == "none" else effort}
+        case "chat_template":
+            return {"chat_template_kwargs": {"enable_thinking": effort != "none"}}
+        case "off":
+            return {}
+    raise SettingsError(unknown_name("effort style", style, EFFORT_STYLES))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and counts that bound one request.
+
+    `timeout` is how long the whole answer may take, `idle` how long a stream may be silent,
+    `retries` how often a transient failure is tried again, `loading` how long a model that is
+    being loaded is waited for.
+    """
+
+    timeout: float = 300.0
+    connect: float = 10.0
+    idle: float = 120.0
+    retries: int = 4
+    loading: float = 300.0
+
+
+@dataclass
+class _Learned:
+    """What an endpoint taught us about one model: parameters it refuses, efforts, whether it is lost."""
+
+    dropped: dict[str, str | None] = field(default_factory=dict)
+    efforts: dict[str, str] = field(default_factory=dict)
+    lost: str | None = None
+
+
+class OpenAIBackend:
+    """Chat completions of one endpoint. Use as an async context manager, in one event loop."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str = "",
+        params: Mapping[str, JsonValue] | None = None,
+        effort_style: str = "auto",
+        stream: bool = False,
+        limits: Limits | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        effort_fields(effort_style, "low")
+        self._endpoint: Endpoint = read_base_url(base_url)
+        self._api_key = api_key
+        self._params: JsonObject = {"temperature": 0, **(params or {})}
+        self._style = effort_style
+        self._stream = stream
+        self._limits = limits or Limits()
+        self._headers = dict(headers or {})
+        self._redact = Redactor((api_key, *self._endpoint.secrets))
+        self._models: dict[str, _Learned] = {}
+        self._failures_in_a_row = 0
+        self._down: str | None = None
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def provider(self) -> str:
+        """The base URL without credentials."""
+        return self._endpoint.shown
+
+    def parameters(self, model: str) -> JsonObject:
+        """What requests for this model carried besides the conversation, refused ones taken out."""
+        sent = self._with_lessons(dict(self._params), self._learned(model))
+        style = "reasoning_effort" if self._style == "auto" else self._style
+        recorded: JsonObject = {**sent, "effortStyle": style}
+        if dropped := sorted(self._learned(model).dropped):
+            recorded["refused"] = list(dropped)
+        return recorded
+
+    def hide_secrets(self, text: str) -> str:
+        """The text without the key, or anything that looks like one."""
+        return self._redact(text)
+
+    # --- lifetime ------------------------------------------------------------------------
+
+    async def __aenter__(self) -> OpenAIBackend:
+        import httpx
+
+        headers = {"User-Agent": "pytest-tsuka", "Accept": "application/json, text/event-stream", **self._headers}
+        if self._api_key:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        auth = (self._endpoint.user, self._endpoint.password) if self._endpoint.user else None
+        limits = self._limits
+        try:
+            self._client = httpx.AsyncClient(
+                headers=headers,
+                auth=auth,
+                timeout=httpx.Timeout(limits.timeout, connect=limits.connect),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+                trust_env=not self._endpoint.loopback,  # no proxy can reach this machine's own loopback
+            )
+        except (ValueError, ImportError, UnicodeError, httpx.InvalidURL) as error:
+            raise BackendError(
+                self._redact(f"the HTTP client cannot be set up (proxy variables, API key?): {error}"), permanent=True
+            ) from None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client:
+            await self._client.aclose()
+            self._client = None
+
+    # --- requests ------------------------------------------------------------------------
+
+    def _learned(self, model: str) -> _Learned:
+        return self._models.setdefault(model, _Learned())
+
+    @staticmethod
+    def _with_lessons(body: JsonObject, learned: _Learned) -> JsonObject:
+        for name, replacement in learned.dropped.items():
+            if name in body:
+                value = body.pop(name)
+                if replacement:
+                    body[replacement] = value
+        return body
+
+    def _body(self, request: Request, learned: _Learned) -> JsonObject:
+        body: JsonObject = {"model": request.model, "messages": list(request.messages)}
+        if request.tools:
+            body["tools"] = list(request.tools)
+        body.update(copy.deepcopy(effort_fields(self._style, request.effort)))
+        body.update(self._params)
+        if self._stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        return self._with_lessons(body, learned)
+
+    async def complete(self, request: Request) -> Exchange:
+        """The answer, after as many attempts as it takes. Raises BackendError or EffortRefused."""
+        learned = self._learned(request.model)
+        attempts = failures = 0
+        notes: list[str] = []
+        loading_until: float | None = None
+        while True:
+            self._fail_fast(request, learned, attempts)
+            body = self._body(request, learned)
+            attempts += 1
+            answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
+            if isinstance(answer, Exchange):
+                self._failures_in_a_row = 0
+                return Exchange(
+                    answer.message, answer.finish_reason, answer.usage, answer.timing, attempts, (*answer.notes, *notes)
+                )
+            trouble = answer
+            if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in learned.dropped:
+                learned.dropped[trouble.parameter] = trouble.replacement
+                instead = f", sent as {trouble.replacement}" if trouble.replacement else ""
+                notes.append(f"the endpoint refuses {trouble.parameter!r}{instead}: {self._redact(trouble.message)}")
+                continue
+            if trouble.kind is Kind.LOADING:
+                loading_until = loading_until or time.monotonic() + self._limits.loading
+                if time.monotonic() < loading_until:
+                    await pause(trouble.retry_after or 1.0)
+                    continue
+            if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries:
+                raise self._given_up(request, learned, trouble, attempts)
+            failures += 1
+            await pause(_wait(failures, trouble.retry_after))
+
+    def _fail_fast(self, request: Request, learned: _Learned, attempts: int) -> None:
+        """What is known to be hopeless is not tried again."""
+        if reason := self._down or learned.lost:
+            raise BackendError(reason, attempts=attempts, permanent=True)
+        if reason := learned.efforts.get(request.effort):
+            raise EffortRefused(reason, attempts=attempts, permanent=True)
+
+    def _given_up(self, request: Request, learned: _Learned, trouble: Trouble, attempts: int) -> BackendError:
+        message = self._redact(trouble.message)
+        permanent = trouble.kind in (Kind.EFFORT, Kind.MODEL, Kind.ENDPOINT)
+        if trouble.kind is Kind.EFFORT:
+            learned.efforts[request.effort] = message
+            return EffortRefused(message, attempts=attempts, permanent=True)
+        if trouble.kind is Kind.MODEL:
+            learned.lost = message
+        elif trouble.kind is Kind.ENDPOINT:
+            self._down = message
+        elif trouble.kind in (Kind.AGAIN, Kind.LOADING):
+            self._failures_in_a_row += 1
+            if self._failures_in_a_row >= TRANSPORT_FAILURES_TO_STOP:
+                self._down = f"{message} (the endpoint counts as down: {self._failures_in_a_row} requests in a row failed)"
+            if attempts > 1:
+                message = f"{message} (after {attempts} attempts)"
+        return BackendError(message, attempts=attempts, permanent=permanent)
+
+    async def _send(self, body: JsonObject, effort_keys: tuple[str, ...]) -> Exchange | Trouble:
+        import httpx
+
+        assert self._client is not None, "used outside of its context"
+        url = self._endpoint.url("chat/completions")
+        start = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._limits.timeout):
+                return await self._exchange(self._client, url, body, effort_keys, start)
+        except TimeoutError:
+            return self._transport_trouble(f"no complete answer within {self._limits.timeout:g} s")
+        except httpx.TimeoutException as error:
+            what = "no connection" if isinstance(error, httpx.ConnectTimeout) else "the connection was silent for too long"
+            return self._transport_trouble(what)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            return Trouble(Kind.ENDPOINT, f"{error} ({self.provider})")
+        except (httpx.ConnectError, httpx.ProxyError) as error:
+            via = "through the proxy of the environment " if isinstance(error, httpx.ProxyError) else ""
+            return self._transport_trouble(f"cannot connect {via}({_cause(error)}); is the server running?")
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            return self._transport_trouble(f"the connection broke off ({_cause(error)})")
+
+    def _transport_trouble(self, what: str) -> Trouble:
+        return Trouble(Kind.AGAIN, f"{self.provider}: {what}")
+
+    async def _exchange(
+        self, client: httpx.AsyncClient, url: str, body: JsonObject, effort_keys: tuple[str, ...], start: float
+    ) -> Exchange | Trouble:
+        async with client.stream("POST", url, json=body) as response:
+            kind = response.headers.get("content-type", "")
+            if response.status_code == 200 and kind.startswith("text/event-stream"):
+                return await self._read_stream(response, body, effort_keys, start)
+            content = await response.aread()
+        return read_answer(
+            response.status_code,
+            {k.lower(): v for k, v in response.headers.items()},
+            content,
+            url=self._endpoint.shown + "/chat/completions",
+            seconds=time.perf_counter() - start,
+            sent=body,
+            effort_keys=effort_keys,
+        )
+
+    async def _read_stream(
+        self, response: httpx.Response, body: JsonObject, effort_keys: tuple[str, ...], start: float
+    ) -> Exchange | Trouble:
+        completion = Completion()
+        first: float | None = None
+        stream = events(response.aiter_bytes())
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self._limits.idle):
+                        event = await anext(stream)
+                except StopAsyncIteration:
+                    break
+                except TimeoutError:
+                    return self._transport_trouble(f"the stream was silent for {self._limits.idle:g} s")
+                completion.feed(event)
+                if first is None and completion.started:
+                    first = time.perf_counter() - start
+        except (StreamBroken, UnicodeDecodeError) as error:
+            return self._transport_trouble(str(error))
+        if not completion.finished:
+            return self._transport_trouble("the stream ended before the reply was complete")
+        data: Any = completion.body()
+        seconds = time.perf_counter() - start
+        answer = read_completion(data, seconds=seconds, sent=body, effort_keys=effort_keys)
+        if isinstance(answer, Trouble):
+            return answer
+        timing = read_timing(data.get("timings"), seconds, first)
+        return Exchange(answer.message, answer.finish_reason, answer.usage, timing)
+
+
+def _wait(failures: int, asked: float | None) -> float:
+    """Exponential back-off with jitter, never less than Retry-After asks for."""
+    backoff = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (failures - 1))
+    backoff *= random.uniform(0.5, 1.0)
+    return backoff if asked is None else max(asked, 0.05)
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason: httpx wraps it twice and says little itself."""
+    inner: BaseException = error
+    while (deeper := inner.__cause__ or inner.__context__) is not None:
+        inner = deeper
+    text = str(inner) or str(error)
+    return f"{type(inner).__name__}: {text}" if text else type(inner).__name__
+
+
+async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 10.0) -> list[JsonObject]:
+    """The entries of the endpoint's `/models`. Raises BackendError with the likely cause."""
+    import httpx
+
+    endpoint = read_base_url(backend_url)
+    redact = Redactor((api_key, *endpoint.secrets))
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    auth = (endpoint.user, endpoint.password) if endpoint.user else None
+    try:
+        async with httpx.AsyncClient(timeout=timeout, trust_env=not endpoint.loopback, auth=auth) as client:
+            response = await client.get(endpoint.url("models"), headers=headers)
+            data = response.json() if response.status_code == 200 else None
+    except (httpx.HTTPError, ValueError, OSError) as error:
+        raise BackendError(redact(f"{endpoint.shown}: the list of models cannot be read ({_cause(error)})")) from None
+    if not isinstance(data, dict) or not isinstance(data.get("data"), list):
+        raise BackendError(
+            redact(f"{endpoint.shown}: HTTP {response.status_code} instead of a list of models; name the model instead")
+        )
+    return [entry for entry in data["data"] if isinstance(entry, dict) and isinstance(entry.get("id"), str)]

@@ -1,0 +1,135 @@
+"""What was said: tool calls, replies, turns and whole conversations, as plain frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pytest_tsuka.jsontypes import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as the endpoint reported them; None is unknown and never 0."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of one request, without the time spent waiting to be allowed to send it.
+
+    `service_seconds` and `tokens_per_second` are the server's own figures where it gives them
+    (llama.cpp's `timings`), so that a queue at the server is not counted as the model's slowness.
+    """
+
+    seconds: float
+    first_token_seconds: float | None = None
+    service_seconds: float | None = None
+    tokens_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call. `arguments` is None when they are no object, and `problem` says why."""
+
+    name: str
+    arguments: JsonObject | None
+    raw_arguments: str
+    id: str = ""
+    problem: str | None = None
+    repaired: bool = False
+    as_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A normalised reply. `text` is the answer alone; `raw_text` is what was sent."""
+
+    text: str
+    raw_text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    text_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> bool:
+        """Cut by the token limit."""
+        return self.finish_reason in ("length", "max_tokens", "MAX_TOKENS")
+
+    @property
+    def empty(self) -> bool:
+        """Neither text nor tool call: nothing at all was said."""
+        return not self.text and not self.tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its answer, before normalising: what a backend gives back."""
+
+    message: JsonObject
+    finish_reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    timing: Timing = field(default_factory=lambda: Timing(0.0))
+    attempts: int = 1
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "message": self.message,
+            "finish_reason": self.finish_reason,
+            "usage": plain(self.usage),
+            "timing": plain(self.timing),
+            "attempts": self.attempts,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> Exchange:
+        values: dict[str, Any] = dict(data)
+        return cls(
+            message=values["message"],
+            finish_reason=values["finish_reason"],
+            usage=Usage(**values["usage"]),
+            timing=Timing(**values["timing"]),
+            attempts=values["attempts"],
+            notes=tuple(values["notes"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One step as it was played. `reply` is None when the chain broke before it."""
+
+    sent: tuple[JsonObject, ...]
+    reply: Reply | None
+    exchange: Exchange | None = None
+    not_reached: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """All turns of one benchmark, in the order of its steps."""
+
+    turns: tuple[Turn, ...]
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        return [turn.exchange for turn in self.turns if turn.exchange]
+
+
+def add_known(values: Iterable[float | None]) -> float | None:
+    """The sum of the known values, None when none is known (an unknown figure is never 0)."""
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def plain(record: Any) -> JsonObject:
+    """A flat dataclass as a JSON object."""
+    values: dict[str, JsonValue] = {f.name: getattr(record, f.name) for f in fields(record)}
+    return values

@@ -1,0 +1,143 @@
+"""One event loop in a thread of its own, which plays conversations ahead of whoever wants them.
+
+It never prints or logs: whatever it did would land in the middle of someone else's output. All
+state but the futures belongs to the loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pytest_tsuka.errors import BackendError, ItemTimeout
+from pytest_tsuka.protocols import Backend
+from pytest_tsuka.slots import Slots
+
+Key = TypeVar("Key", bound=Hashable)
+Outcome = TypeVar("Outcome")
+Job = Callable[[Backend], Awaitable[Outcome]]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts for a progress line; `in_flight` conversations hold a slot, `waiting` ones do not."""
+
+    done: int = 0
+    started: int = 0
+    in_flight: int = 0
+
+    @property
+    def waiting(self) -> int:
+        return self.started - self.done - self.in_flight
+
+
+class Engine(Generic[Key, Outcome]):
+    """Runs jobs concurrently: `prefetch` starts one early, its future is asked for the result.
+
+    `backend_for` makes a model's backend, which is opened in the loop when first needed and closed
+    with the engine. `item_timeout` is the wall-clock limit of one job in seconds, counted from when
+    it gets its slot.
+    """
+
+    def __init__(
+        self, backend_for: Callable[[str], Backend], *, concurrency: int, item_timeout: float = 900.0
+    ) -> None:
+        self._backend_for = backend_for
+        self._concurrency = concurrency
+        self._item_timeout = item_timeout
+        self._futures: dict[Key, Future[Outcome]] = {}
+        self._opening: dict[int, asyncio.Task[Backend]] = {}
+        self._started_at: dict[Key, float] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self.progress = Progress()
+
+    def start(self) -> Engine[Key, Outcome]:
+        self._thread = threading.Thread(target=self._main, name="tsuka-engine", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def prefetch(self, key: Key, model: str, job: Job[Outcome]) -> Future[Outcome]:
+        """The future of this job, started when first asked for."""
+        future = self._futures.get(key)
+        if future is None:
+            assert self._loop is not None, "the engine is not running"
+            self.progress.started += 1
+            future = asyncio.run_coroutine_threadsafe(self._run(key, model, job), self._loop)
+            self._futures[key] = future
+        return future
+
+    def forget(self, key: Key) -> None:
+        """Lets go of a finished job's result, so that memory does not grow with the run."""
+        self._futures.pop(key, None)
+        self._started_at.pop(key, None)
+
+    def seconds_running(self, key: Key) -> float | None:
+        """How long a job has had its slot; None while it waits for one."""
+        started = self._started_at.get(key)
+        return None if started is None else time.monotonic() - started
+
+    def close(self) -> None:
+        """Cancels what is in flight, closes the backends, joins the thread."""
+        if self._loop is not None and self._thread is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(timeout=10)
+
+    # --- in the loop's thread --------------------------------------------------------------
+
+    def _main(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._slots = Slots(self._concurrency)
+        async with AsyncExitStack() as self._stack:
+            self._ready.set()
+            await self._stop.wait()
+            # Before the clients close under them.
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others, timeout=2) if others else None
+
+    async def _run(self, key: Key, model: str, job: Job[Outcome]) -> Outcome:
+        try:
+            async with self._slots.held():
+                self.progress.in_flight += 1
+                self._started_at[key] = time.monotonic()
+                try:
+                    backend = await self._opened(model)
+                    async with asyncio.timeout(self._item_timeout):
+                        return await job(backend)
+                except TimeoutError:
+                    raise ItemTimeout(
+                        f"no result within the item limit of {self._item_timeout:g} s (--tsuka-item-timeout)"
+                    ) from None
+                finally:
+                    self.progress.in_flight -= 1
+        finally:
+            self.progress.done += 1
+
+    async def _opened(self, model: str) -> Backend:
+        """The backend of a model, opened once; a failure to open is every item's error."""
+        backend = self._backend_for(model)
+        if id(backend) not in self._opening:
+            self._opening[id(backend)] = asyncio.create_task(self._open(model, backend))
+        return await asyncio.shield(self._opening[id(backend)])
+
+    async def _open(self, model: str, backend: Backend) -> Backend:
+        try:
+            return await self._stack.enter_async_context(backend)  # type: ignore[arg-type]
+        except BackendError:
+            raise
+        except Exception as error:
+            raise BackendError(f"the backend of {model!r} cannot be opened: {type(error).__name__}: {error}") from error

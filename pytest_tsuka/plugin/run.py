@@ -1,0 +1,150 @@
+"""The engine's lifetime, what is fed to it ahead of pytest's loop, and the lines shown while waiting."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_tsuka.plugin.collect import EffortItem
+from pytest_tsuka.plugin.state import JobKey, State, state_of
+from pytest_tsuka.report.escape import one_line
+
+if TYPE_CHECKING:
+    from pytest_tsuka.conversation import Conversation
+    from pytest_tsuka.engine import Engine
+
+AHEAD = 4
+"""Conversations kept started ahead of pytest's loop, as a multiple of the concurrency."""
+FIRST_BEAT, BEAT_TTY, BEAT_LOG = 3.0, 5.0, 30.0
+
+
+@contextmanager
+def running_engine(session: pytest.Session) -> Iterator[None]:
+    """An engine for the items of this process, if any of them will really be played."""
+    config = session.config
+    state = state_of(config)
+    items = [item for item in session.items if isinstance(item, EffortItem)] if hasattr(session, "items") else []
+    option = config.option
+    stopped = session.testsfailed and not option.continue_on_collection_errors
+    if not items or option.collectonly or option.setuponly or stopped or state.why_nothing_is_sent():
+        yield
+        return
+    from pytest_tsuka.engine import Engine
+
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    _fetch_weights(state, items, terminal)
+    started: Engine[JobKey, Conversation] = Engine(
+        state.backend_to_open, concurrency=_concurrency(state), item_timeout=state.settings.item_timeout
+    )
+    state.engine = started.start()
+    feeder = Feeder(state, items, terminal)
+    config.pluginmanager.register(feeder, "tsuka-feeder")
+    try:
+        yield
+    finally:
+        config.pluginmanager.unregister(feeder)
+        state.engine.close()
+        state.engine = None
+
+
+def _concurrency(state: State) -> int:
+    """What was asked for; no more than llama.cpp has slots when everything runs in process."""
+    from pytest_tsuka.backends.embedded import MOST_SLOTS
+
+    asked = state.settings.concurrency
+    return min(asked, MOST_SLOTS) if all(model.in_process for model in state.models) else asked
+
+
+def _fetch_weights(state: State, items: list[EffortItem], terminal: pytest.TerminalReporter | None) -> None:
+    """Before the first item, in the main thread, where the user sees it. A failure is each item's error."""
+    from pytest_tsuka.backends.weights import ensure_weights
+    from pytest_tsuka.errors import BackendError
+
+    for model in {item.model for item in items if item.model.fetch}:
+        try:
+            state.weights[model.name] = ensure_weights(lambda line: terminal.write_line(line) if terminal else None)
+        except BackendError as error:
+            state.unfetched[model.name] = error
+
+
+class Feeder:
+    """Starts the next conversations when an item begins, and tells that a run is alive."""
+
+    def __init__(self, state: State, items: list[EffortItem], terminal: pytest.TerminalReporter | None) -> None:
+        self._state = state
+        self._items = items
+        self._terminal = terminal
+        self._position = {item.nodeid: at for at, item in enumerate(items)}
+        self._begun = time.monotonic()
+        self._finished = 0
+        self._last_beat = self._begun
+        self._window = self._window_size()
+
+    def _window_size(self) -> int:
+        option = self._state.config.option
+        slots = max(1, self._state.settings.concurrency // self._state.settings.repeats)
+        # With -x or --maxfail what was started too early is wasted.
+        return slots if getattr(option, "maxfail", 0) else AHEAD * slots
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+        if isinstance(item, EffortItem):
+            at = self._position.get(item.nodeid)
+            in_worker = hasattr(item.config, "workerinput")
+            # An xdist worker holds all items but learns only of its next one.
+            ahead = (
+                [item, nextitem]
+                if in_worker or at is None
+                else self._items[at : at + self._window]
+            )
+            for upcoming in ahead:
+                if isinstance(upcoming, EffortItem):
+                    upcoming.jobs()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Waits where the terminal is not captured, so that the heartbeat can be seen."""
+        if isinstance(item, EffortItem) and self._terminal:
+            jobs = item.jobs()
+            while concurrent.futures.wait(jobs, timeout=self._next_beat()).not_done:
+                self._beat(item)
+        try:
+            return (yield)
+        finally:
+            self._finished += 1
+
+    def _interval(self) -> float:
+        if self._last_beat == self._begun:
+            return FIRST_BEAT
+        return BEAT_TTY if self._terminal and self._terminal.isatty else BEAT_LOG
+
+    def _next_beat(self) -> float:
+        return max(0.05, self._last_beat + self._interval() - time.monotonic())
+
+    def _beat(self, item: EffortItem) -> None:
+        now = time.monotonic()
+        if not self._terminal or now < self._last_beat + self._interval():
+            return
+        self._last_beat = now
+        engine = self._state.engine
+        assert engine
+        total, done = len(self._items), self._finished
+        elapsed = now - self._begun
+        played = engine.progress.done / self._state.settings.repeats
+        left = f", about {_clock(elapsed / played * (total - played))} left" if played >= 1 else ""
+        running = max((engine.seconds_running((item.nodeid, run)) or 0) for run in range(self._state.settings.repeats))
+        slow = f"; waiting for {one_line(item.name)}, {running:.0f} s" if running else ""
+        self._terminal.write_line(
+            f"  … {done} of {total} items done, {engine.progress.in_flight} in flight, {_clock(elapsed)} elapsed{left}{slow}"
+        )
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

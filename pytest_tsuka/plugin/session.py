@@ -1,0 +1,301 @@
+"""A run seen from the controller: verdicts come in on reports, profile, gate and reports go out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tsuka.errors import BackendError, ProfileError
+from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
+from pytest_tsuka.plugin.options import Settings, read_settings
+from pytest_tsuka.plugin.state import State, find_state, state_of, usage_error
+from pytest_tsuka.verdict import PASSED, SCORED, Verdict, score_text
+
+if TYPE_CHECKING:
+    from pytest_tsuka.gate import GateFailure
+    from pytest_tsuka.sweep import ModelResult
+
+
+def configure(config: pytest.Config, names: list[str]) -> None:
+    """Reads the settings, puts the suite's folder in as the argument, registers what the run needs."""
+    settings: Settings = usage_error(lambda: read_settings(config, [n for n in names if n != "all"]))
+    is_worker = hasattr(config, "workerinput")
+    distributed = not is_worker and config.getoption("dist", "no") != "no"
+    models = list(settings.models)
+    if "all" in names:
+        models += _all_models(config, settings)
+    if any(model.in_process for model in models) and (distributed or is_worker):
+        raise pytest.UsageError(
+            "pytest-tsuka: an embedded model runs inside this process, each worker would load it again:"
+            " drop -n, conversations already run concurrently (--tsuka-concurrency)"
+        )
+    named = _put_folder_in(config, settings)
+    State(config, settings, tuple(dict.fromkeys(models)), named).store()
+    config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
+    if not is_worker:
+        config.pluginmanager.register(Controller(config), "tsuka-controller")
+
+
+def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]:
+    """Without paths the run is about the suite; with paths about what they name. Returns files named."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args[:] = [str(settings.folder)]
+        return frozenset()
+    here = config.invocation_params.dir
+    named = set()
+    for at, argument in enumerate(config.args):
+        path_text, separator, rest = argument.partition("::")
+        path = here / path_text
+        if settings.packaged and not path.exists() and path.parts[-2:-1] == ("benchmarks",):
+            path = settings.folder / path.name  # the ids of the packaged suite look like a local folder's
+            config.args[at] = f"{path}{separator}{rest}"
+        if path.suffix == ".json":
+            named.add(path.resolve())
+    return frozenset(named)
+
+
+def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
+    """`all`: every chat model of the endpoint; asked once, workers are told."""
+    import asyncio
+
+    from pytest_tsuka.backends.catalog import Model, chat_models
+    from pytest_tsuka.backends.openai import list_models
+
+    if hasattr(config, "workerinput"):
+        return [Model(name) for name in config.workerinput["tsuka_models"]]
+    try:
+        entries = asyncio.run(list_models(settings.base_url, api_key=settings.api_key))
+    except BackendError as error:
+        raise pytest.UsageError(f"pytest-tsuka: --tsuka-model=all: {error}") from None
+    names = chat_models(entries)
+    if not names:
+        raise pytest.UsageError(f"pytest-tsuka: --tsuka-model=all: {settings.base_url} lists no chat model")
+    return [Model(name) for name in names]
+
+
+def send_to_worker(node: Any) -> None:
+    """The models that `all` stood for."""
+    if state := find_state(node.config):
+        node.workerinput["tsuka_models"] = [model.name for model in state.models]
+
+
+class ReportWriter:
+    """Puts the verdict on the report, wherever the item runs: xdist carries it to the controller."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Hooks are resolved now, where a single process, a controller and workers see the same."""
+        state = state_of(session.config)
+        _ = state.registry, state.policy
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if isinstance(item, EffortItem) and item.verdict is not None and call.when != "teardown":
+            report.tsuka = as_transport(item.verdict)  # type: ignore[attr-defined]
+            if report.failed and call.when == "call":
+                report.sections.append(("the model said", reply_text(item.verdict)))
+        return report
+
+
+class Controller:
+    """Collects verdicts in the process that reports, and settles profile, gate and files at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.state = state_of(config)
+        self._verdicts: dict[str, Verdict] = {}
+        self._started = time.time()
+        self._collect_errors = 0
+        self.results: list[ModelResult] = []
+        self.gate_failures: list[GateFailure] | None = None
+        self.notes: list[str] = []
+        self.problems: list[str] = []
+        self.written: list[str] = []
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """In the order of the suite, whatever order workers finished in."""
+        order = {m.name: i for i, m in enumerate(self.state.models)}
+        efforts = self.state.settings.efforts
+        return sorted(
+            self._verdicts.values(),
+            key=lambda v: (order.get(v["model"], len(order)), v["file"], v["benchmark"], efforts.index(v["effort"])),
+        )
+
+    @cached_property
+    def _dry(self) -> bool:
+        option = self._config.option
+        return bool(option.collectonly or option.setuponly)
+
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
+        settings = self.state.settings
+        names = ", ".join(model.name for model in self.state.models)
+        suite = "standard suite" if settings.packaged else settings.folder.name
+        where = (
+            "in this process"
+            if all(m.in_process for m in self.state.models)
+            else self.state.provider(self.state.models[0].name)
+        )
+        return [f"tsuka: {names} at {where}; {suite}, efforts {' '.join(settings.efforts)}"]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """The terminal reporter exists from now on (not yet in pytest_configure)."""
+        from pytest_tsuka.report.terminal import TerminalReport
+
+        if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
+            self._config.pluginmanager.register(TerminalReport(self, terminal), "tsuka-terminal")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._collect_errors += report.failed
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if text := getattr(report, "tsuka", None):
+            verdict: Verdict = json.loads(text)
+            self._verdicts[report.nodeid] = verdict
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
+        """Below full score but not failing the run: PARTIAL, under a gate only."""
+        text = getattr(report, "tsuka", None)
+        if not text or report.when != "call" or not report.passed or not self.state.settings.gated:
+            return None
+        verdict: Verdict = json.loads(text)
+        if verdict["outcome"] == PASSED:
+            return None
+        return "partial", "p", (f"PARTIAL {score_text(verdict['score'])}", {"yellow": True})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Before JUnit's own sessionfinish, which writes the XML."""
+        bad_end = exitstatus in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+        if self._dry or (bad_end and not self._verdicts):
+            return
+        from pytest_tsuka.sweep import summarise
+
+        self.results = summarise(self._expectation(), self.verdicts)
+        self._write_profile()
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        if self.state.settings.gated and not interrupted:
+            self._judge_gate()
+        self._write_json(interrupted=interrupted)
+        self._add_suite_properties()
+        failed = bool(self.gate_failures) or bool(self.problems)
+        if failed and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _expectation(self) -> Any:
+        from pytest_tsuka.suite import tests_hash
+        from pytest_tsuka.sweep import Expectation
+
+        suite = self.state.suite
+        unusable = None
+        if suite.errors:
+            unusable = f"the suite has {len(suite.errors)} bad file{'s' * (len(suite.errors) != 1)}"
+        elif not suite.benchmarks:
+            unusable = f"{self.state.settings.folder} holds no benchmark"
+        elif tests_hash(self.state.settings.folder) != suite.tests_hash:
+            unusable = "the suite was changed during the run"
+        return Expectation(
+            models=tuple(model.name for model in self.state.models),
+            efforts=self.state.settings.efforts,
+            categories={b.name: b.category for b in suite.benchmarks.values()},
+            unusable=unusable,
+            policy=self.state.policy,
+        )
+
+    def _write_profile(self) -> None:
+        from pytest_tsuka.profile import update_profiles
+        from pytest_tsuka.sweep import apply_to_profiles, profile_entry
+
+        if not any(model.measured for model in self.results):
+            return
+        path = self.state.settings.profile
+        hash_ = self.state.suite.tests_hash
+        try:
+            self.problems += update_profiles(
+                path, lambda data: self.notes.extend(apply_to_profiles(data, self.results, hash_))
+            )
+        except (OSError, ProfileError) as error:
+            self.problems.append(f"the profile was not written: {error}")
+            return
+        count = sum(len(model.measured) for model in self.results)
+        self.written.append(f"{count} profile{'s' * (count != 1)} written to {_shown(path, self._config)}")
+        for model in self.results:
+            for effort in model.measured:
+                self._config.hook.pytest_tsuka_profile(
+                    config=self._config, model=model.model, effort=effort.effort, profile=profile_entry(effort, hash_)
+                )
+
+    def _judge_gate(self) -> None:
+        from pytest_tsuka.gate import judge_gate
+
+        settings = self.state.settings
+        self.gate_failures = judge_gate(
+            settings.requirements,
+            self.results,
+            effort=settings.gate_effort,
+            on_lower_bound=settings.gate_on_lower_bound,
+        )
+
+    def _write_json(self, *, interrupted: bool) -> None:
+        from pytest_tsuka.profile import write_atomically
+        from pytest_tsuka.report.results import result_document
+
+        path = self.state.settings.json
+        if path is None:
+            return
+        document = result_document(
+            self.verdicts,
+            self.results,
+            tests_hash=self.state.suite.tests_hash,
+            started=self._started,
+            interrupted=interrupted,
+            gate=self.gate_failures,
+        )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        except OSError as error:
+            self.problems.append(f"the results were not written to {path}: {error.strerror or error}")
+            return
+        self.written.append(f"{len(self._verdicts)} verdicts written to {_shown(path, self._config)}")
+
+    def _add_suite_properties(self) -> None:
+        """JUnit's suite properties, without importing pytest's private names: by the method's own name."""
+        values: dict[str, str] = {"tsuka.testsHash": self.state.suite.tests_hash}
+        several = len(self.results) > 1
+        for model in self.results:
+            prefix = f"tsuka.{model.model}." if several else "tsuka."
+            best = model.recommended
+            values[prefix + "model"] = model.model
+            values[prefix + "tier"] = (best.tier if best else None) or "none"
+            values[prefix + "recommendedEffort"] = best.effort if best else "none"
+            for effort in model.efforts:
+                values[f"{prefix}tier.{effort.effort}"] = effort.tier or "none"
+        if self.gate_failures is not None:
+            values["tsuka.gate"] = "failed" if self.gate_failures else "met"
+        for plugin in self._config.pluginmanager.get_plugins():
+            if add := getattr(plugin, "add_global_property", None):
+                for name, value in values.items():
+                    add(name, value)
+
+    @property
+    def scored(self) -> int:
+        return sum(v["outcome"] in SCORED for v in self._verdicts.values())
+
+
+def _shown(path: Path, config: pytest.Config) -> str:
+    try:
+        return str(path.relative_to(config.invocation_params.dir))
+    except ValueError:
+        return str(path)

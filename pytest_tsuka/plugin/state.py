@@ -1,0 +1,207 @@
+"""What one process of a run knows: settings, suite, engine. Kept in the config's stash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tsuka.backends.catalog import Model, node_labels
+from pytest_tsuka.errors import BackendError, Problem, SettingsError
+from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.plugin.options import Settings
+from pytest_tsuka.scoring import TIERS, TierPolicy
+
+if TYPE_CHECKING:
+    from pytest_tsuka.benchmark import Benchmark
+    from pytest_tsuka.checks import Registry
+    from pytest_tsuka.conversation import Conversation
+    from pytest_tsuka.engine import Engine
+    from pytest_tsuka.plugin.collect import EffortItem
+    from pytest_tsuka.protocols import Backend
+    from pytest_tsuka.suite import Suite
+
+JobKey = tuple[str, int]
+HOOKS = ("pytest_tsuka_check_types", "pytest_tsuka_backend", "pytest_tsuka_tier_policy")
+
+_STATE: pytest.StashKey[State] = pytest.StashKey()
+
+
+def state_of(config: pytest.Config) -> State:
+    return config.stash[_STATE]
+
+
+def find_state(config: pytest.Config) -> State | None:
+    """The state, or None in a run that measures no model."""
+    return config.stash.get(_STATE, None)
+
+
+@dataclass
+class State:
+    """Everything but what the controller alone collects."""
+
+    config: pytest.Config
+    settings: Settings
+    models: tuple[Model, ...]
+    named_files: frozenset[Path]
+    engine: Engine[JobKey, Conversation] | None = None
+    weights: dict[str, Path] = field(default_factory=dict)
+    unfetched: dict[str, BackendError] = field(default_factory=dict)
+    _backends: dict[str, Backend] = field(default_factory=dict)
+    _hook_counts: dict[str, int] = field(default_factory=dict)
+
+    def store(self) -> None:
+        self.config.stash[_STATE] = self
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        return node_labels([model.name for model in self.models])
+
+    @cached_property
+    def registry(self) -> Registry:
+        from pytest_tsuka.checks import BUILT_IN, check_types
+
+        self._count_hooks()
+        extra = [c for found in self.config.hook.pytest_tsuka_check_types(config=self.config) for c in found]
+        return check_types(extra) if extra else BUILT_IN
+
+    @cached_property
+    def policy(self) -> TierPolicy:
+        self._count_hooks()
+        own: TierPolicy | None = self.config.hook.pytest_tsuka_tier_policy(config=self.config)
+        return own or TIERS
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite as it is on disk, read once per process."""
+        from pytest_tsuka.suite import read_suite
+
+        return read_suite(self.settings.folder, self.registry)
+
+    def benchmark(self, path: Path) -> Benchmark:
+        """The benchmark of a file. Raises BenchmarkError."""
+        from pytest_tsuka.suite import read_benchmark
+
+        if error := self.suite.errors.get(path):
+            raise error
+        return self.suite.benchmarks.get(path) or read_benchmark(path, self.registry)
+
+    # --- hooks ---------------------------------------------------------------------------
+
+    def _count_hooks(self) -> None:
+        if not self._hook_counts:
+            hook = self.config.hook
+            self._hook_counts.update({name: len(getattr(hook, name).get_hookimpls()) for name in HOOKS})
+
+    def check_hooks(self) -> None:
+        """A hook in a conftest.py that is loaded only now was not asked: say so instead of half using it.
+
+        The controller of a distributed run never collects, so it would not see such a hook at all
+        and would come to another tier than a single process.
+        """
+        from pytest_tsuka.errors import BenchmarkError
+
+        for name, count in self._hook_counts.items():
+            if len(getattr(self.config.hook, name).get_hookimpls()) > count:
+                raise BenchmarkError(
+                    str(self.settings.folder),
+                    [Problem(name, "is implemented in a conftest.py that is loaded too late; move it to the root conftest.py")],
+                )
+
+    # --- playing -------------------------------------------------------------------------
+
+    def why_nothing_is_sent(self) -> str | None:
+        """Why no conversation may be played, or None: nothing of a suite with a bad file is sent."""
+        if self.suite.errors and not self.config.getoption("continue_on_collection_errors", default=False):
+            bad = ", ".join(path.name for path in self.suite.errors)
+            return f"nothing is sent to a model: the suite has bad files ({bad})"
+        return None
+
+    def prefetch(self, item: EffortItem, run: int) -> Future[Conversation]:
+        from pytest_tsuka.playing import play
+
+        assert self.engine, "the engine is not running"
+
+        def job(backend: Backend) -> Any:
+            return play(
+                item.benchmark, item.model.name, item.effort, backend, accept_text_calls=self.settings.text_calls
+            )
+
+        return self.engine.prefetch((item.nodeid, run), item.model.name, job)
+
+    def forget(self, item: EffortItem) -> None:
+        if self.engine:
+            for run in range(self.settings.repeats):
+                self.engine.forget((item.nodeid, run))
+
+    def provider(self, model: str) -> str:
+        return self.backend(model).provider
+
+    def parameters(self, model: str) -> JsonObject:
+        recorded = dict(self.backend(model).parameters(model))
+        if self.settings.text_calls:
+            recorded["textCalls"] = True
+        return recorded
+
+    def backend(self, name: str) -> Backend:
+        """The backend of a model: a plugin's, llama.cpp in this process, or the endpoint (one for all)."""
+        model = next((m for m in self.models if m.name == name), Model(name))
+        key = name if model.in_process or self._plugin_backend(name) else ""
+        if key not in self._backends:
+            self._backends[key] = self._plugin_backend(name) or self._own_backend(model)
+        return self._backends[key]
+
+    def backend_to_open(self, name: str) -> Backend:
+        """`backend`, for the engine. Raises BackendError when its weights could not be fetched."""
+        if error := self.unfetched.get(name):
+            raise error
+        return self.backend(name)
+
+    def _plugin_backend(self, name: str) -> Backend | None:
+        made: dict[str, Backend | None] = self.config.stash.setdefault(_PLUGIN_BACKENDS, {})
+        if name not in made:
+            self._count_hooks()
+            made[name] = self.config.hook.pytest_tsuka_backend(config=self.config, model=name)
+        return made[name]
+
+    def _own_backend(self, model: Model) -> Backend:
+        from pytest_tsuka.backends.openai import Limits, OpenAIBackend
+
+        settings = self.settings
+        limits = Limits(timeout=settings.timeout, idle=settings.idle_timeout, retries=settings.retries)
+        if model.in_process:
+            from pytest_tsuka.backends.embedded import EmbeddedBackend
+
+            path = model.weights or self.weights.get(model.name) or Path(f"{model.name}.gguf")
+            return EmbeddedBackend(
+                path,
+                slots=settings.concurrency,
+                threads=settings.threads or None,
+                params=settings.params,
+                effort_style=settings.effort_style,
+                limits=limits,
+            )
+        return OpenAIBackend(
+            settings.base_url,
+            api_key=settings.api_key,
+            params=settings.params,
+            effort_style=settings.effort_style,
+            stream=settings.stream,
+            limits=limits,
+        )
+
+
+_PLUGIN_BACKENDS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+
+
+def usage_error(call: Callable[[], Any]) -> Any:
+    """The result of `call`, a SettingsError turned into pytest's usage error."""
+    try:
+        return call()
+    except SettingsError as error:
+        raise pytest.UsageError(f"pytest-tsuka: {error}") from None

@@ -1,0 +1,1 @@
+"""What people look at: terminal, JUnit properties, and (with extras) pages."""

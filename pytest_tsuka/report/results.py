@@ -1,0 +1,92 @@
+"""The result file of a run: every verdict and the summary, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.profile import BENCHMARK_VERSION
+from pytest_tsuka.scoring import CATEGORY_NAMES
+from pytest_tsuka.sweep import EffortResult, ModelResult
+from pytest_tsuka.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_tsuka.gate import GateFailure
+
+RESULT_FORMAT = 1
+
+
+def result_document(
+    verdicts: Sequence[Verdict],
+    results: Sequence[ModelResult],
+    *,
+    tests_hash: str,
+    started: float,
+    interrupted: bool,
+    gate: Sequence[GateFailure] | None,
+) -> JsonObject:
+    """The whole file. `format` is raised when a field changes meaning."""
+    from pytest_tsuka import __version__
+
+    document: dict[str, Any] = {
+        "format": RESULT_FORMAT,
+        "generator": f"pytest-tsuka {__version__}",
+        "started": datetime.fromtimestamp(started, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "finished": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "interrupted": interrupted,
+        "testsHash": tests_hash,
+        "benchmarkVersion": BENCHMARK_VERSION,
+        "models": [_model(result) for result in results],
+        "gate": None if gate is None else {"met": not gate, "failures": [[g.headline, *g.details] for g in gate]},
+        "verdicts": [_flat(verdict) for verdict in verdicts],
+    }
+    return document
+
+
+def _model(result: ModelResult) -> dict[str, Any]:
+    best = result.recommended
+    return {
+        "model": result.model,
+        "recommendedEffort": best.effort if best else None,
+        "tier": best.tier if best else None,
+        "efforts": [_effort(effort) for effort in result.efforts],
+    }
+
+
+def _effort(result: EffortResult) -> dict[str, Any]:
+    spreads = {c: s for c in CATEGORY_NAMES if (s := result.spread(c))}
+    bounds = result.bound_tiers()
+    return {
+        "effort": result.effort,
+        "tier": result.tier,
+        "scores": result.scores,
+        "incomplete": result.incomplete,
+        "refused": result.refused,
+        "honoured": result.honoured,
+        "tokensPerSecond": result.tokens_per_second,
+        "avgCompletionTokens": result.average_completion_tokens,
+        "promptTokens": result.prompt_tokens,
+        "completionTokens": result.completion_tokens,
+        "reasoningTokens": result.reasoning_tokens,
+        "requests": result.requests,
+        "seconds": result.seconds,
+        "jsonClean": result.json_clean,
+        "repeats": result.repeats,
+        "tierStability": result.tier_stability,
+        "intervals": {c: [s.low95, s.high95] for c, s in spreads.items()} or None,
+        "tierBounds": list(bounds) if bounds else None,
+    }
+
+
+def _flat(verdict: Verdict) -> dict[str, Any]:
+    """A verdict with its single run's fields beside its own; several runs stay a list."""
+    flat: dict[str, Any] = {key: value for key, value in verdict.items() if key != "runs"}
+    runs = verdict["runs"]
+    if runs:
+        first: dict[str, Any] = dict(min(runs, key=lambda run: run["score"]))
+        flat.update({key: value for key, value in first.items() if key not in ("score", "outcome")})
+    if len(runs) > 1:
+        flat["runs"] = runs
+    return flat

@@ -1,0 +1,298 @@
+"""Reads a folder of benchmarks: every bad file with its place and a way to mend it, and the suite's hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pytest_tsuka.benchmark import Benchmark, Step
+from pytest_tsuka.checks import BUILT_IN, Check, Registry
+from pytest_tsuka.errors import BenchmarkError, Problem, closest, unknown_name
+
+SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A folder of benchmarks as it was read: the good files, the bad ones, and the hash over all."""
+
+    folder: Path
+    benchmarks: Mapping[Path, Benchmark]
+    errors: Mapping[Path, BenchmarkError]
+    tests_hash: str
+
+    @property
+    def usable(self) -> bool:
+        """Whether a model may be measured: nothing of a suite with a bad file is sent."""
+        return bool(self.benchmarks) and not self.errors
+
+
+def suite_files(folder: Path) -> list[Path]:
+    """The suite's files: each `*.json` directly in the folder, in ascending name order."""
+    return sorted((p for p in folder.glob("*.json") if p.is_file()), key=lambda p: p.name)
+
+
+def tests_hash(folder: Path) -> str:
+    """First 8 hex digits of MD5 over each file's name and then its bytes, in name order (TSUKA's digest)."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for path in suite_files(folder):
+        digest.update(path.name.encode("utf-8", "surrogateescape"))
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def read_suite(folder: Path, registry: Registry = BUILT_IN) -> Suite:
+    """Reads every file; a bad one is an entry in `errors` and never hides the others."""
+    good: dict[Path, Benchmark] = {}
+    bad: dict[Path, BenchmarkError] = {}
+    for path in suite_files(folder):
+        try:
+            good[path] = read_benchmark(path, registry)
+        except BenchmarkError as error:
+            bad[path] = error
+    for path, problem in _duplicates(good):
+        bad[path] = BenchmarkError(str(path), [problem])
+        del good[path]
+    return Suite(folder, good, bad, tests_hash(folder))
+
+
+def _duplicates(benchmarks: Mapping[Path, Benchmark]) -> list[tuple[Path, Problem]]:
+    by_name: dict[str, list[Path]] = {}
+    for path, benchmark in benchmarks.items():
+        by_name.setdefault(benchmark.name, []).append(path)
+    return [
+        (path, Problem("name", f"{name!r} is also the name in {paths[0].name}: names are unique in a suite"))
+        for name, paths in by_name.items()
+        for path in paths[1:]
+    ]
+
+
+def read_benchmark(path: Path, registry: Registry = BUILT_IN) -> Benchmark:
+    """One file. Raises BenchmarkError with every problem found in it."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise BenchmarkError(str(path), [Problem("", f"cannot be read: {error.strerror}")]) from error
+    return parse_benchmark(raw, str(path), registry)
+
+
+def parse_benchmark(raw: bytes, where: str, registry: Registry = BUILT_IN) -> Benchmark:
+    """A benchmark from the bytes of its file; `where` names it in errors."""
+    try:
+        data = _strict_json(raw)
+    except _Unreadable as error:
+        raise BenchmarkError(where, [error.problem]) from None
+    if not isinstance(data, dict):
+        raise BenchmarkError(where, [Problem("", "must be one JSON object")])
+    problems: list[Problem] = []
+    _build_checks(data, registry, problems)
+    try:
+        benchmark = Benchmark.model_validate(data)
+    except ValidationError as error:
+        problems.extend(_located(error, data))
+        benchmark = None
+    if problems or benchmark is None:
+        raise BenchmarkError(where, problems)
+    return benchmark
+
+
+# --- JSON ----------------------------------------------------------------------------------
+
+
+class _Unreadable(Exception):
+    def __init__(self, where: str, what: str) -> None:
+        self.problem = Problem(where, what)
+
+
+def _strict_json(raw: bytes) -> Any:
+    """JSON as the standard has it: UTF-8, no NaN, no key twice."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise _Unreadable(f"line {line}", f"not UTF-8: byte 0x{raw[error.start]:02x}; save it as UTF-8") from None
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise _Unreadable("", f"the key {twice!r} stands twice in one object")
+        return made
+
+    def no_constant(token: str) -> Any:
+        raise _Unreadable("", f"{token} is not JSON")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+    except json.JSONDecodeError as error:
+        raise _Unreadable(f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        raise _Unreadable("", f"not usable JSON: {error}") from None
+
+
+# --- checks --------------------------------------------------------------------------------
+
+
+def _build_checks(data: dict[str, Any], registry: Registry, problems: list[Problem]) -> None:
+    """Replaces each raw check by its model, noting what is wrong; those are left out of `data`."""
+    _build_list(data, "checks", registry, problems)
+    steps = data.get("steps")
+    if isinstance(steps, list):
+        for at, step in enumerate(steps):
+            if isinstance(step, dict):
+                _build_list(step, f"steps[{at}].checks", registry, problems)
+
+
+def _build_list(owner: dict[str, Any], where: str, registry: Registry, problems: list[Problem]) -> None:
+    raw = owner.get("checks")
+    if not isinstance(raw, list):
+        return
+    built: list[Check] = []
+    for at, check in enumerate(raw):
+        try:
+            built.append(_build_check(check, registry))
+        except _Unreadable as error:
+            problems.append(_inside(f"{where}[{at}]", error.problem))
+        except ValidationError as error:
+            problems.extend(_inside(f"{where}[{at}]", p) for p in _located(error, check))
+    # A list whose checks are all wrong is already reported: do not call it empty as well.
+    owner["checks"] = built if built or not raw else [_placeholder()]
+
+
+def _placeholder() -> Check:
+    return BUILT_IN["not_empty"].model_validate({"type": "not_empty"})
+
+
+def _build_check(check: Any, registry: Registry) -> Check:
+    if not isinstance(check, dict):
+        raise _Unreadable("", f"must be an object, found {_kind(check)}")
+    name = check.get("type")
+    if not isinstance(name, str):
+        raise _Unreadable("type", "must name a check type" if "type" in check else "is missing")
+    if name not in registry:
+        raise _Unreadable("type", unknown_name("check type", name, registry))
+    return registry[name].model_validate(check)
+
+
+def _inside(where: str, problem: Problem) -> Problem:
+    inner = problem.where
+    joined = where if not inner else f"{where}{inner}" if inner.startswith("[") else f"{where}.{inner}"
+    return Problem(joined, problem.what)
+
+
+# --- messages ------------------------------------------------------------------------------
+
+
+def _located(error: ValidationError, data: Any) -> list[Problem]:
+    """pydantic's errors as places in the file and sentences a benchmark author understands."""
+    by_place: dict[str, list[str]] = {}
+    entries = error.errors(include_url=False)
+    for entry in entries:
+        loc = tuple(part for part in entry["loc"] if _is_place(part))
+        if entry["type"] == "too_short" and any(e["loc"][: len(loc)] == loc != e["loc"] for e in entries):
+            continue  # only short because a member is wrong, which is said already
+        where, what = _json_place(loc), _sentence(entry, data)
+        if entry["type"] == "value_error" and not loc:
+            where, what = _split_place(what)
+        sentences = by_place.setdefault(where, [])
+        if what not in sentences:
+            sentences.append(what)
+    return [Problem(where, _either(sentences)) for where, sentences in by_place.items()]
+
+
+def _either(sentences: list[str]) -> str:
+    """Alternatives of a union as one sentence: "must be A or B, found C"."""
+    if len(sentences) > 1 and all(s.startswith("must be ") for s in sentences):
+        wanted = [s.removeprefix("must be ").partition(", found ")[0] for s in sentences]
+        return f"must be {' or '.join(wanted)}, found {sentences[0].partition(', found ')[2]}"
+    return "; ".join(sentences)
+
+
+_UNION_TAGS = ("str", "int", "bool", "float", "constrained-", "list[", "dict[", "literal[", "function-", "tuple[")
+
+
+def _is_place(part: Any) -> bool:
+    """Union members appear in pydantic's locations; they are no place in the file."""
+    return isinstance(part, int) or not str(part).startswith(_UNION_TAGS)
+
+
+def _json_place(loc: tuple[Any, ...]) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _split_place(sentence: str) -> tuple[str, str]:
+    place, colon, rest = sentence.partition(": ")
+    return (place, rest) if colon and place.startswith("steps[") else ("", sentence)
+
+
+def _sentence(entry: Any, data: Any) -> str:
+    kind, found, context = entry["type"], entry.get("input"), entry.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown_field(str(entry["loc"][-1]), entry["loc"], data)
+    if kind == "missing":
+        return "is missing"
+    if kind == "value_error":
+        return str(context.get("error", entry["msg"]))
+    if kind == "literal_error":
+        allowed = str(context.get("expected", ""))
+        near = closest(str(found), [a.strip("'") for a in allowed.replace(" or ", ", ").split(", ")])
+        hint = f"; did you mean {near!r}?" if near else ""
+        return f"must be {allowed}, found {_kind(found)}{hint}"
+    if kind in ("too_short", "string_too_short"):
+        return "must not be empty"
+    message = entry["msg"].replace("Input should be", "must be")
+    return f"{message[0].lower()}{message[1:]}, found {_kind(found)}"
+
+
+def _unknown_field(name: str, loc: tuple[Any, ...], data: Any) -> str:
+    model: type[BaseModel] = Benchmark
+    if isinstance(data, dict) and isinstance(data.get("type"), str) and data["type"] in BUILT_IN and len(loc) == 1:
+        model = BUILT_IN[data["type"]]
+        return unknown_name("field", name, _field_names(model))
+    if len(loc) > 1 and loc[0] == "steps":
+        model = Step
+    elif len(loc) > 1:
+        return f"unknown field {name!r}"
+    return unknown_name("field", name, _field_names(model))
+
+
+def _field_names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _kind(value: Any) -> str:
+    from pytest_tsuka.jsontypes import json_type, shown
+
+    if isinstance(value, (BaseModel, tuple)):
+        return type(value).__name__
+    return f"{json_type(value)} {shown(value, 60)}"
+
+
+# --- JSON Schema ---------------------------------------------------------------------------
+
+
+def json_schema(registry: Registry = BUILT_IN) -> dict[str, Any]:
+    """The JSON Schema of a benchmark file, for editors, made from the same models that read it."""
+    schema = Benchmark.model_json_schema(by_alias=True)
+    definitions = schema.setdefault("$defs", {})
+    for name, check in registry.items():
+        own = check.model_json_schema(by_alias=True)
+        definitions.update(own.pop("$defs", {}))
+        own["required"] = ["type", *(r for r in own.get("required", []) if r != "type")]
+        definitions[f"check_{name}"] = own
+    definitions["Check"] = {"oneOf": [{"$ref": f"#/$defs/check_{name}"} for name in registry]}
+    schema["oneOf"] = [
+        {"required": ["prompt", "checks"], "not": {"required": ["steps"]}},
+        {"required": ["steps"], "not": {"anyOf": [{"required": ["prompt"]}, {"required": ["checks"]}]}},
+    ]
+    return {"$schema": SCHEMA_ID, "title": "pytest-tsuka benchmark", **schema}

@@ -1,0 +1,402 @@
+"""From the verdicts of a run to scores per effort, tier, recommendation and profile entries. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.profile import BENCHMARK_VERSION
+from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, CheckLoss, TierPolicy, recommend, weighted_mean
+from pytest_tsuka.verdict import REFUSED, SCORED, RunVerdict, Verdict
+
+ACCEPTED, NO_EFFECT = "accepted", "no effect"
+BOOTSTRAP_SAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A category over repeated runs: mean, lowest and highest run, 95 % interval of the mean (all 0..1)."""
+
+    mean: float
+    lowest: float
+    highest: float
+    low95: float
+    high95: float
+
+
+@dataclass(frozen=True)
+class EffortResult:
+    """One model at one effort: measured with a tier, or not and why."""
+
+    model: str
+    effort: str
+    verdicts: tuple[Verdict, ...]
+    incomplete: str | None
+    refused: str | None
+    policy: TierPolicy = TIERS
+    honoured: str | None = None
+
+    @property
+    def measured(self) -> bool:
+        return self.incomplete is None and self.refused is None
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """Category means over what was scored, unrounded; None for a category without a score."""
+        return {
+            category: weighted_mean(
+                (v["score"], v["weight"])
+                for v in self.verdicts
+                if v["category"] == category and v["score"] is not None
+            )
+            for category in CATEGORY_NAMES
+        }
+
+    @property
+    def tier(self) -> str | None:
+        """The tier, only of a complete measurement."""
+        return self.policy.tier_of(self.scores) if self.measured else None
+
+    @property
+    def runs(self) -> list[RunVerdict]:
+        return [run for verdict in self.verdicts for run in verdict["runs"]]
+
+    @property
+    def repeats(self) -> int:
+        return min((len(v["runs"]) for v in self.verdicts if v["runs"]), default=0)
+
+    # --- figures -------------------------------------------------------------------------
+
+    def _total(self, name: str) -> int | None:
+        known = [n for run in self.runs if (n := run["usage"].get(name)) is not None]
+        return sum(known) if known else None
+
+    @property
+    def requests(self) -> int:
+        return sum(run["requests"] for run in self.runs)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        return self._total("prompt_tokens")
+
+    @property
+    def completion_tokens(self) -> int | None:
+        return self._total("completion_tokens")
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        return self._total("reasoning_tokens")
+
+    @property
+    def average_completion_tokens(self) -> float | None:
+        """Completion tokens per request, over the runs whose tokens are known."""
+        known = [run for run in self.runs if run["usage"].get("completion_tokens") is not None]
+        requests = sum(run["requests"] for run in known)
+        tokens = self.completion_tokens
+        return tokens / requests if tokens is not None and requests else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """All timed completion tokens over all the time it took to generate them."""
+        tokens = math.fsum(run["timing"].get("timed_tokens") or 0 for run in self.runs)
+        seconds = math.fsum(run["timing"].get("generation_seconds") or 0 for run in self.runs)
+        return tokens / seconds if tokens and seconds else None
+
+    @property
+    def seconds(self) -> float:
+        """The sum of all requests' seconds."""
+        return math.fsum(run["timing"].get("seconds") or 0 for run in self.runs)
+
+    def latency(self, quantile: float) -> float | None:
+        """Seconds per request at a quantile (0..1), nearest rank."""
+        ordered = sorted(seconds for run in self.runs for seconds in run["latencies"])
+        return ordered[max(0, math.ceil(quantile * len(ordered)) - 1)] if ordered else None
+
+    @property
+    def json_clean(self) -> float | None:
+        """The share of json replies that were JSON and nothing else."""
+        replies = sum(run["json_replies"] for run in self.runs)
+        return sum(run["json_clean"] for run in self.runs) / replies if replies else None
+
+    # --- certainty -----------------------------------------------------------------------
+
+    def _run_scores(self, number: int) -> dict[str, float | None]:
+        return {
+            category: weighted_mean(
+                (v["runs"][number]["score"], v["weight"]) for v in self.verdicts if v["category"] == category
+            )
+            for category in CATEGORY_NAMES
+        }
+
+    @property
+    def tier_stability(self) -> float | None:
+        """The share of runs whose own tier is the tier; None without repeats."""
+        if not self.measured or self.repeats < 2:
+            return None
+        tiers = [self.policy.tier_of(self._run_scores(i)) for i in range(self.repeats)]
+        return statistics.fmean(tier == self.tier for tier in tiers)
+
+    def spread(self, category: str) -> Spread | None:
+        """Mean, extremes and a seeded bootstrap interval over tests and runs; None without repeats."""
+        mean = self.scores[category]
+        if self.repeats < 2 or mean is None:
+            return None
+        per_run = [s for i in range(self.repeats) if (s := self._run_scores(i)[category]) is not None]
+        low, high = _bootstrap(
+            [[run["score"] for run in v["runs"]] for v in self.verdicts if v["category"] == category],
+            [v["weight"] for v in self.verdicts if v["category"] == category],
+            seed=zlib.crc32(f"{self.model}@{self.effort}:{category}".encode()),
+        )
+        return Spread(mean, min(per_run), max(per_run), low, high)
+
+    def bound_tiers(self) -> tuple[str, str, str] | None:
+        """The tier at the lower bound, the mean and the upper bound; None without repeats."""
+        spreads = {category: self.spread(category) for category in CATEGORY_NAMES}
+        if not self.measured or any(s is None for s in spreads.values()):
+            return None
+        lower = self.policy.tier_of({c: s.low95 for c, s in spreads.items() if s})
+        upper = self.policy.tier_of({c: s.high95 for c, s in spreads.items() if s})
+        assert lower and upper and self.tier
+        return lower, self.tier, upper
+
+    @property
+    def borderline(self) -> bool:
+        bounds = self.bound_tiers()
+        return bounds is not None and len(set(bounds)) > 1
+
+    # --- what would flip it --------------------------------------------------------------
+
+    def losses(self) -> list[CheckLoss]:
+        """Every failed check with what its passing (in all runs) would add to its category."""
+        totals = {c: math.fsum(v["weight"] for v in self.verdicts if v["category"] == c) for c in CATEGORY_NAMES}
+        found: list[CheckLoss] = []
+        for verdict in self.verdicts:
+            for number, check in enumerate(verdict["runs"][0]["checks"] if verdict["runs"] else ()):
+                failed = sum(not run["checks"][number]["passed"] for run in verdict["runs"])
+                if failed:
+                    test_total = math.fsum(c["weight"] for c in verdict["runs"][0]["checks"])
+                    share = check["weight"] / test_total * failed / len(verdict["runs"])
+                    gain = share * verdict["weight"] / totals[verdict["category"]]
+                    label = f"{check['type']}" + (f" (step {check['step'] + 1})" if check["step"] else "")
+                    found.append(CheckLoss(verdict["category"], verdict["benchmark"], label, gain))
+        return found
+
+
+def _bootstrap(scores: list[list[float]], weights: list[float], *, seed: int) -> tuple[float, float]:
+    """The 2.5th and 97.5th percentile of the weighted mean when tests and their runs are resampled.
+
+    `scores` holds one list of run scores per test. Efron's percentile bootstrap, two levels: tests
+    with replacement, then runs within each drawn test.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    tests = len(scores)
+    runs = min(map(len, scores))
+    table = np.array([s[:runs] for s in scores])
+    weight = np.array(weights)
+    drawn = generator.integers(0, tests, size=(BOOTSTRAP_SAMPLES, tests))
+    picked = generator.integers(0, runs, size=(BOOTSTRAP_SAMPLES, tests, runs))
+    means = np.take_along_axis(table[drawn], picked, axis=2).mean(axis=2)
+    drawn_weights = weight[drawn]
+    values = (means * drawn_weights).sum(axis=1) / drawn_weights.sum(axis=1)
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """All efforts of one model, in ascending cost."""
+
+    model: str
+    efforts: tuple[EffortResult, ...]
+    policy: TierPolicy = TIERS
+
+    @property
+    def measured(self) -> tuple[EffortResult, ...]:
+        return tuple(e for e in self.efforts if e.measured and e.tier)
+
+    @property
+    def recommended(self) -> EffortResult | None:
+        """The cheapest measured effort with the best tier observed."""
+        choice = recommend([(e.effort, e.tier) for e in self.measured if e.tier], self.policy)
+        return self.at(choice.effort) if choice else None
+
+    def at(self, effort: str) -> EffortResult | None:
+        return next((e for e in self.efforts if e.effort == effort), None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every effort asked for was measured or refused by the endpoint."""
+        return all(e.measured or e.refused for e in self.efforts)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a complete run holds, worked out from the suite on disk."""
+
+    models: tuple[str, ...]
+    efforts: tuple[str, ...]
+    categories: Mapping[str, str]
+    unusable: str | None = None
+    policy: TierPolicy = field(default=TIERS)
+
+
+def summarise(expected: Expectation, verdicts: Sequence[Verdict]) -> list[ModelResult]:
+    """One ModelResult per model asked for, from whatever verdicts arrived."""
+    by_place: dict[tuple[str, str], dict[str, Verdict]] = {}
+    for verdict in verdicts:
+        by_place.setdefault((verdict["model"], verdict["effort"]), {})[verdict["benchmark"]] = verdict
+    results = []
+    for model in expected.models:
+        efforts = [_effort(expected, model, effort, by_place.get((model, effort), {})) for effort in expected.efforts]
+        results.append(ModelResult(model, tuple(_judge_honoured(efforts)), expected.policy))
+    return results
+
+
+def _effort(expected: Expectation, model: str, effort: str, found: Mapping[str, Verdict]) -> EffortResult:
+    known = tuple(v for name, v in found.items() if name in expected.categories)
+    refused = next((v["error"] for v in found.values() if v["outcome"] == REFUSED), None)
+    incomplete = None if refused else _why_incomplete(expected, found)
+    return EffortResult(model, effort, known, incomplete, refused, expected.policy)
+
+
+def _why_incomplete(expected: Expectation, found: Mapping[str, Verdict]) -> str | None:
+    """Why there is no tier, or None. An error is never a score and never left out silently."""
+    if expected.unusable:
+        return expected.unusable
+    wanted = expected.categories
+    missing = [name for name in wanted if name not in found]
+    errors = [name for name in wanted if name in found and found[name]["outcome"] not in SCORED]
+    if missing or errors:
+        parts = []
+        if missing:
+            parts.append(f"{len(missing)} of {len(wanted)} benchmarks were not run")
+        if errors:
+            parts.append(f"{len(errors)} could not be measured ({', '.join(errors[:3])}{'…' if len(errors) > 3 else ''})")
+        return "; ".join(parts)
+    without = [c for c in CATEGORY_NAMES if c not in wanted.values()]
+    return f"the suite has no {' and no '.join(without)} benchmark" if without else None
+
+
+def _judge_honoured(efforts: Sequence[EffortResult]) -> list[EffortResult]:
+    """Says of each measured level whether it was accepted or had no effect.
+
+    No effect: no reasoning was seen at any level, or every reply of a level equals that of a
+    neighbouring level. With one level alone there is nothing to compare.
+    """
+    played = [e for e in efforts if e.runs]
+    if len(played) < 2:
+        return [_honoured(e, ACCEPTED) if e.runs and not e.refused else e for e in efforts]
+    silent = not any(_reasoned(e) for e in played)
+    replies = [_replies(e) for e in played]
+    same = [silent] * len(played)
+    for i in range(len(played) - 1):
+        common = replies[i].keys() & replies[i + 1].keys()
+        if common and all(replies[i][name] == replies[i + 1][name] for name in common):
+            same[i] = same[i + 1] = True
+    verdict = {id(e): NO_EFFECT if same[i] else ACCEPTED for i, e in enumerate(played)}
+    return [_honoured(e, verdict[id(e)]) if id(e) in verdict else e for e in efforts]
+
+
+def _honoured(result: EffortResult, honoured: str) -> EffortResult:
+    return EffortResult(
+        result.model, result.effort, result.verdicts, result.incomplete, result.refused, result.policy, honoured
+    )
+
+
+def _reasoned(result: EffortResult) -> bool:
+    if result.reasoning_tokens:
+        return True
+    return any(_reply_of(turn).get("reasoning") for run in result.runs for turn in run["conversation"])
+
+
+def _reply_of(turn: JsonObject) -> JsonObject:
+    reply = turn.get("reply")
+    return reply if isinstance(reply, dict) else {}
+
+
+def _replies(result: EffortResult) -> dict[str, list[JsonValue]]:
+    return {
+        v["benchmark"]: [
+            [_reply_of(turn).get("text"), _without_ids(_reply_of(turn).get("tool_calls"))]
+            for run in v["runs"]
+            for turn in run["conversation"]
+        ]
+        for v in result.verdicts
+    }
+
+
+def _without_ids(calls: JsonValue) -> JsonValue:
+    if not isinstance(calls, list):
+        return []
+    return [{k: v for k, v in call.items() if k != "id"} for call in calls if isinstance(call, dict)]
+
+
+# --- profile entries -----------------------------------------------------------------------
+
+
+def profile_entry(result: EffortResult, tests_hash: str, now: datetime | None = None) -> JsonObject:
+    """The profile of a measured effort, in the shape of TSUKA's file plus our own fields."""
+    first = result.verdicts[0]
+    when = (now or datetime.now(timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    entry: JsonObject = {
+        "model": result.model,
+        "provider": first["provider"],
+        "tier": result.tier,
+        "scores": {category: score for category, score in result.scores.items()},
+        "tokensPerSecond": result.tokens_per_second,
+        "testedAt": when,
+        "benchmarkVersion": BENCHMARK_VERSION,
+        "testsHash": tests_hash,
+        "testResults": [
+            {"name": v["benchmark"], "category": v["category"], "score": v["score"]} for v in result.verdicts
+        ],
+        "reasoningEffort": result.effort,
+        "avgCompletionTokens": result.average_completion_tokens,
+        "repeats": result.repeats,
+        "tierStability": result.tier_stability,
+        "requests": result.requests,
+        "promptTokens": result.prompt_tokens,
+        "completionTokens": result.completion_tokens,
+        "latency": {"p50": result.latency(0.5), "p95": result.latency(0.95)},
+        "cost": None,
+        "parameters": first["parameters"],
+        "effortHonoured": None if result.honoured is None else result.honoured == ACCEPTED,
+        "jsonClean": result.json_clean,
+    }
+    return entry
+
+
+def apply_to_profiles(data: JsonObject, results: Sequence[ModelResult], tests_hash: str) -> list[str]:
+    """Puts what was measured completely into the profile data; returns notes for the summary.
+
+    An effort without a tier leaves its earlier profile as it is. The recommendation is written only
+    by a complete sweep; an incomplete one takes the old one out, for it no longer stands.
+    """
+    notes: list[str] = []
+    profiles, recommendations = data["profiles"], data["recommendations"]
+    assert isinstance(profiles, dict)
+    assert isinstance(recommendations, dict)
+    for model in results:
+        for effort in model.measured:
+            key = f"{effort.model}@{effort.effort}"
+            entry = profile_entry(effort, tests_hash)
+            old = profiles.get(key)
+            if isinstance(old, dict):
+                if old.get("provider") not in (None, entry["provider"]):
+                    notes.append(f"{key}: replaces a profile measured at {old.get('provider')}")
+                entry = {**{k: v for k, v in old.items() if k not in entry}, **entry}
+            profiles[key] = entry
+        if model.measured:
+            best = model.recommended
+            if model.complete and best:
+                recommendations[model.model] = best.effort
+            else:
+                recommendations.pop(model.model, None)
+    return notes
