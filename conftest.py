@@ -1,3 +1,3 @@
-"""The project's own test run: pytest's plugin tester for everything under tests/."""
+"""Root of the project's own test run. Hooks of pytest-tsuka (`pytest_tsuka_*`) belong in a file at this place."""
 
-pytest_plugins = ["pytester"]
+collect_ignore = ["perf"]

@@ -11,6 +11,9 @@ from pytest_tsuka.sweep import EffortResult, ModelResult
 from pytest_tsuka.verdict import score_text
 
 
+MOST_FLIPS = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A tier to reach, or a score of one category."""
@@ -93,6 +96,9 @@ def _judge_one(requirement: Requirement, result: EffortResult, *, on_lower_bound
         headline = f"{who}: tier {tier}{basis} < {requirement.tier}"
     if not needs:
         return None
+    if on_lower_bound:
+        misses = [f"{category} misses by {_shortfall(gap)}" for category, gap in needs.items()]
+        return GateFailure(headline, (*misses, "more repeats narrow the interval; better answers move it"))
     return GateFailure(headline, tuple(flip_lines(result, needs, requirement.text)))
 
 
@@ -103,7 +109,9 @@ def flip_lines(result: EffortResult, needs: dict[str, float], target: str) -> li
     if flips is None:
         return [*lines, f"no set of failed checks alone would reach {target}"]
     lines.append(f"{len(flips)} check{'s' if len(flips) != 1 else ''} would reach {target}:")
-    lines.extend(f"  {f.benchmark}: {f.check} (+{f.gain:.3f} {f.category})" for f in flips)
+    lines.extend(f"  {f.benchmark}: {f.check} (+{f.gain:.3f} {f.category})" for f in flips[:MOST_FLIPS])
+    if len(flips) > MOST_FLIPS:
+        lines.append(f"  and {len(flips) - MOST_FLIPS} more")
     return lines
 
 

@@ -197,12 +197,12 @@ def _free_name(target: Path) -> Path:
 def _locked(target: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(f"{target}.lock", timeout=LOCK_SECONDS)
+    lock = FileLock(target.with_name(f".{target.name}.lock"), timeout=LOCK_SECONDS)
     try:
         with lock:
             yield
     except Timeout:
-        raise ProfileError(f"{target}.lock is held by another run for more than {LOCK_SECONDS:g} s") from None
+        raise ProfileError(f"{lock.lock_file} is held by another run for more than {LOCK_SECONDS:g} s") from None
 
 
 def write_atomically(file: Path, text: str) -> None:

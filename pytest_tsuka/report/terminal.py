@@ -66,14 +66,17 @@ class TerminalReport:
 
     def _table(self, result: ModelResult) -> None:
         head = ["effort", *CATEGORY_NAMES, "tier", "tok/s", "tokens", "time"]
-        rows = [self._row(effort) for effort in result.efforts]
+        shown = [e for e in result.efforts if e.verdicts or e.refused] or list(result.efforts)
+        rows = [self._row(effort) for effort in shown]
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
         best = result.recommended
         self._terminal.write_line(_joined(head, widths), bold=True)
-        for effort, row in zip(result.efforts, rows, strict=True):
+        for effort, row in zip(shown, rows, strict=True):
             chosen = best is not None and effort.effort == best.effort
             self._terminal.write_line(_joined(row, widths), green=chosen, yellow=not effort.measured)
-        for effort in result.efforts:
+        if left_out := [e.effort for e in result.efforts if e not in shown]:
+            self._terminal.write_line(f"not run: {', '.join(left_out)}", yellow=True)
+        for effort in shown:
             if effort.refused:
                 self._terminal.write_line(f"{effort.effort}: refused by the endpoint: {one_line(effort.refused)}", yellow=True)
             elif effort.incomplete:

@@ -1,0 +1,121 @@
+"""Fixtures of the project's tests: nothing of the developer's own environment may decide a test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import numpy as np
+import pydantic
+import pytest
+import regex
+
+import pytest_tsuka.backends.embedded
+import pytest_tsuka.report.results
+import pytest_tsuka.report.terminal
+from tests.endpoint import FakeEndpoint, Script
+
+
+# pytester takes out of sys.modules what an inner run imported; these cannot be imported twice, or slowly.
+_KEPT = (httpx, jsonschema, np, pydantic, regex, pytest_tsuka)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A hanging test is a failing test."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300 if "live" in item.path.parts else 120))
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "GITHUB_STEP_SUMMARY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    # Plugins of the development environment that cost every inner run a second and more.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio -p no:timeout")
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Script], FakeEndpoint]]:
+    """Starts fake endpoints that end with the test."""
+    with ExitStack() as stack:
+        yield lambda script: stack.enter_context(FakeEndpoint(script))
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> Callable[..., Path]:
+    """Writes benchmark files into `benchmarks/`: keyword = file stem, value = its JSON (or raw text)."""
+
+    def write(**files: Any) -> Path:
+        folder = pytester.path / "benchmarks"
+        folder.mkdir(exist_ok=True)
+        for stem, content in files.items():
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            (folder / f"{stem}.json").write_text(text, encoding="utf-8")
+        return folder
+
+    return write
+
+
+MODES = {"one_process": (), "no_xdist": ("-p", "no:xdist"), "two_workers": ("-n", "2")}
+
+
+@pytest.fixture(params=list(MODES))
+def mode(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The arguments of each way to run: one process, xdist absent, two workers."""
+    return MODES[request.param]
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+    """Runs pytest against an endpoint: in this process, or in others where xdist is wanted or forbidden."""
+
+    def go(endpoint: FakeEndpoint | None, *args: str, model: str = "m", timeout: float = 100) -> pytest.RunResult:
+        base = [f"--tsuka-model={model}", f"--tsuka-base-url={endpoint.url}"] if endpoint else []
+        if "-n" in args or "no:xdist" in args:
+            return pytester.runpytest_subprocess(*base, *args, timeout=timeout)
+        return pytester.runpytest_inprocess(*base, *args)
+
+    return go
+
+
+@pytest.fixture
+def profiles(pytester: pytest.Pytester) -> Callable[[], Any]:
+    """The profile file of the run, or None if it wrote none."""
+
+    def read() -> Any:
+        file = pytester.path / "models_profile.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+    return read
+
+
+YES = {"type": "contains", "value": "yes"}
+
+
+def one_check(name: str, category: str = "instruction", **fields: Any) -> dict[str, Any]:
+    """The smallest benchmark: one prompt, and a check for "yes" unless others are given."""
+    return {"name": name, "category": category, "prompt": f"say {name}", "checks": [YES], **fields}
+
+
+TRIO = {
+    "10_i": one_check("words"),
+    "20_j": one_check("data", "json"),
+    "30_t": one_check("tools", "toolCalling"),
+}
+"""The smallest suite that has a tier."""
