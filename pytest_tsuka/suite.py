@@ -47,6 +47,9 @@ def tests_hash(folder: Path) -> str:
     return digest.hexdigest()[:8]
 
 
+tests_hash.__test__ = False  # type: ignore[attr-defined]  # its name is not a test's in a file that imports it
+
+
 def read_suite(folder: Path, registry: Registry = BUILT_IN) -> Suite:
     """Reads every file; a bad one is an entry in `errors` and never hides the others."""
     good: dict[Path, Benchmark] = {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,19 @@ import pydantic
 import pytest
 import regex
 
-import pytest_tsuka.backends.embedded
-import pytest_tsuka.report.results
-import pytest_tsuka.report.terminal
+import pytest_tsuka
 from tests.endpoint import FakeEndpoint, Script
 
 
 # pytester takes out of sys.modules what an inner run imported; these cannot be imported twice, or slowly.
-_KEPT = (httpx, jsonschema, np, pydantic, regex, pytest_tsuka)
+_KEPT = (
+    httpx,
+    jsonschema,
+    np,
+    pydantic,
+    regex,
+    *(import_module(m.name) for m in pkgutil.walk_packages(pytest_tsuka.__path__, "pytest_tsuka.")),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,8 +53,6 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "GITHUB_STEP_SUMMARY",
     ):
         monkeypatch.delenv(name, raising=False)
-    # Plugins of the development environment that cost every inner run a second and more.
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio -p no:timeout")
 
 
 @pytest.fixture
@@ -72,6 +77,8 @@ def suite(pytester: pytest.Pytester) -> Callable[..., Path]:
     return write
 
 
+# Plugins of the development environment that cost every inner run a second and more.
+LEAN = ("-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:timeout")
 MODES = {"one_process": (), "no_xdist": ("-p", "no:xdist"), "two_workers": ("-n", "2")}
 
 
@@ -86,7 +93,7 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
     """Runs pytest against an endpoint: in this process, or in others where xdist is wanted or forbidden."""
 
     def go(endpoint: FakeEndpoint | None, *args: str, model: str = "m", timeout: float = 100) -> pytest.RunResult:
-        base = [f"--tsuka-model={model}", f"--tsuka-base-url={endpoint.url}"] if endpoint else []
+        base = [*LEAN, *((f"--tsuka-model={model}", f"--tsuka-base-url={endpoint.url}") if endpoint else ())]
         if "-n" in args or "no:xdist" in args:
             return pytester.runpytest_subprocess(*base, *args, timeout=timeout)
         return pytester.runpytest_inprocess(*base, *args)

@@ -14,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_tsuka.backends.catalog import Model
     from pytest_tsuka.gate import Requirement
+    from pytest_tsuka.scoring import TierPolicy
 
 EFFORTS = ("none", "low", "medium", "xhigh")
 EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "off")
@@ -124,7 +125,7 @@ class Settings:
         return bool(self.requirements)
 
 
-def read_settings(config: pytest.Config, names: list[str]) -> Settings:
+def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -> Settings:
     """The settings of a run that measures `names`. Raises SettingsError naming option and mend."""
     from pytest_tsuka.backends.catalog import read_model
     from pytest_tsuka.backends.urls import read_base_url
@@ -176,7 +177,7 @@ def read_settings(config: pytest.Config, names: list[str]) -> Settings:
         threads=values["tsuka_threads"],
         profile=_in_folder_of(config, "tsuka_profile", values["tsuka_profile"]),
         json=_in_folder_of(config, "tsuka_json", values["tsuka_json"]) if values["tsuka_json"] else None,
-        requirements=tuple(read_requirement(text) for text in values["tsuka_fail_under"]),
+        requirements=tuple(read_requirement(text, policy) for text in values["tsuka_fail_under"]),
         gate_effort=gate_effort,
         gate_on_lower_bound=values["tsuka_gate_on"] == "lower",
     )

@@ -15,6 +15,7 @@ from pytest_tsuka.errors import BackendError, ProfileError
 from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
 from pytest_tsuka.plugin.options import Settings, read_settings
 from pytest_tsuka.plugin.state import State, find_state, state_of, usage_error
+from pytest_tsuka.scoring import TIERS, TierPolicy
 from pytest_tsuka.verdict import PASSED, SCORED, Verdict, score_text
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 def configure(config: pytest.Config, names: list[str]) -> None:
     """Reads the settings, puts the suite's folder in as the argument, registers what the run needs."""
-    settings: Settings = usage_error(lambda: read_settings(config, [n for n in names if n != "all"]))
+    policy: TierPolicy = usage_error(lambda: config.hook.pytest_tsuka_tier_policy(config=config)) or TIERS
+    settings: Settings = usage_error(lambda: read_settings(config, [n for n in names if n != "all"], policy))
     is_worker = hasattr(config, "workerinput")
     distributed = not is_worker and config.getoption("dist", "no") != "no"
     models = list(settings.models)
@@ -36,7 +38,7 @@ def configure(config: pytest.Config, names: list[str]) -> None:
             " drop -n, conversations already run concurrently (--tsuka-concurrency)"
         )
     named = _put_folder_in(config, settings)
-    State(config, settings, tuple(dict.fromkeys(models)), named).store()
+    State(config, settings, policy, tuple(dict.fromkeys(models)), named).store()
     config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
     if not is_worker:
         config.pluginmanager.register(Controller(config), "tsuka-controller")
@@ -91,8 +93,7 @@ class ReportWriter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Hooks are resolved now, where a single process, a controller and workers see the same."""
-        state = state_of(session.config)
-        _ = state.registry, state.policy
+        _ = state_of(session.config).registry
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(

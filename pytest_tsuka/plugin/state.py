@@ -15,7 +15,7 @@ from pytest_tsuka.backends.catalog import Model, node_labels
 from pytest_tsuka.errors import BackendError, Problem, SettingsError
 from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.plugin.options import Settings
-from pytest_tsuka.scoring import TIERS, TierPolicy
+from pytest_tsuka.scoring import TierPolicy
 
 if TYPE_CHECKING:
     from pytest_tsuka.benchmark import Benchmark
@@ -47,6 +47,7 @@ class State:
 
     config: pytest.Config
     settings: Settings
+    policy: TierPolicy
     models: tuple[Model, ...]
     named_files: frozenset[Path]
     engine: Engine[JobKey, Conversation] | None = None
@@ -69,12 +70,6 @@ class State:
         self._count_hooks()
         extra = [c for found in self.config.hook.pytest_tsuka_check_types(config=self.config) for c in found]
         return check_types(extra) if extra else BUILT_IN
-
-    @cached_property
-    def policy(self) -> TierPolicy:
-        self._count_hooks()
-        own: TierPolicy | None = self.config.hook.pytest_tsuka_tier_policy(config=self.config)
-        return own or TIERS
 
     @cached_property
     def suite(self) -> Suite:

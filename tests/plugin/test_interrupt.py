@@ -1,0 +1,82 @@
+"""Ctrl-C in the middle of a run: it stops at once, cancels what is in flight, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LEAN, one_check
+from tests.endpoint import Answer, FakeEndpoint, Received
+
+Suite = Callable[..., Path]
+Serve = Callable[..., FakeEndpoint]
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "2")])
+def test_sigint(pytester: pytest.Pytester, suite: Suite, serve: Serve, how: tuple[str, ...]) -> None:
+    """E15: the results before it are in the file, marked interrupted; exit status 2; no profile; no traceback."""
+    suite(**{f"{n}_x": one_check(f"item{n}") for n in range(8)})
+    endpoint = serve(lambda r: Answer(hang=True) if _number(r) >= 3 else "yes")
+    args = [f"--tsuka-base-url={endpoint.url}", "--tsuka-effort=none", "--tsuka-json=r.json", "-v", *LEAN, *how]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "--tsuka-model=m", *args],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while endpoint.in_flight == 0 or len(endpoint.requests) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1.0)
+    os.kill(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    document = json.loads((pytester.path / "r.json").read_text())
+    assert document["interrupted"] is True
+    assert {v["benchmark"] for v in document["verdicts"]} >= {"item0", "item1"}
+    assert all(v["outcome"] == "passed" for v in document["verdicts"])
+    assert "no tier" in output
+    assert "Exception ignored" not in output
+    assert "Task was destroyed" not in output
+    assert not (pytester.path / "models_profile.json").exists()
+
+
+def _number(received: Received) -> int:
+    return int(received.prompt.removeprefix("say item"))
+
+
+def test_two_runs_write_one_profile(pytester: pytest.Pytester, suite: Suite, serve: Serve) -> None:
+    """E17: the file is whole at every moment and holds both models in the end."""
+    from tests.conftest import TRIO
+
+    suite(**TRIO)
+    endpoint = serve(lambda r: "yes")
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "pytest", f"--tsuka-model={name}", f"--tsuka-base-url={endpoint.url}", "-q", *LEAN],
+            cwd=pytester.path,
+            stdout=subprocess.DEVNULL,
+        )
+        for name in ("a", "b", "c")
+    ]
+    file = pytester.path / "models_profile.json"
+    while any(process.poll() is None for process in runs):
+        if file.exists():
+            json.loads(file.read_text(encoding="utf-8"))
+        time.sleep(0.005)
+    assert [process.returncode for process in runs] == [0, 0, 0]
+    data = json.loads(file.read_text(encoding="utf-8"))
+    assert len(data["profiles"]) == 12
+    assert data["recommendations"] == {"a": "none", "b": "none", "c": "none"}
+    assert [p.name for p in pytester.path.glob(".models_profile.json.*.tmp")] == []

@@ -1,0 +1,151 @@
+"""The background loop: concurrency, order, limits, slots given back, and an end without leftovers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from pytest_tsuka.backends.scripted import ScriptedBackend
+from pytest_tsuka.engine import Engine
+from pytest_tsuka.errors import BackendError, ItemTimeout
+from pytest_tsuka.slots import Slots, pause
+
+
+def engine(concurrency: int = 8, **options: Any) -> Engine[int, Any]:
+    backend = ScriptedBackend(lambda r: "ok")
+    return Engine[int, Any](lambda model: backend, concurrency=concurrency, **options).start()
+
+
+def test_jobs_run_concurrently() -> None:
+    """60 jobs of 50 ms at concurrency 8 take less than a sixth of the sequential time."""
+    running = engine(8)
+    most = now = 0
+
+    async def job(_: Any) -> None:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.05)
+        now -= 1
+
+    start = time.perf_counter()
+    for future in [running.prefetch(i, "m", job) for i in range(60)]:
+        future.result(30)
+    seconds = time.perf_counter() - start
+    running.close()
+    assert most == 8
+    assert seconds < 60 * 0.05 / 6 + 0.25  # the ideal is 0.4 s
+
+
+def test_a_job_is_started_once() -> None:
+    running = engine()
+    calls: list[int] = []
+
+    async def job(_: Any) -> int:
+        calls.append(1)
+        return len(calls)
+
+    first = running.prefetch(1, "m", job)
+    assert first is running.prefetch(1, "m", job)
+    assert first.result(5) == 1
+    running.close()
+
+
+def test_the_item_limit() -> None:
+    """It counts from when the job gets its slot, and names the option."""
+    running = engine(item_timeout=0.1)
+    with pytest.raises(ItemTimeout, match=r"0\.1 s \(--tsuka-item-timeout\)"):
+        running.prefetch(1, "m", lambda _: asyncio.sleep(5)).result(5)
+    running.close()
+
+
+def test_a_backend_that_cannot_open_is_each_items_error() -> None:
+    class Broken(ScriptedBackend):
+        async def __aenter__(self) -> ScriptedBackend:
+            raise RuntimeError("no such device")
+
+    broken = Broken(lambda r: "")
+    running = Engine[int, Any](lambda model: broken, concurrency=2).start()
+    for key in range(3):
+        with pytest.raises(BackendError, match="RuntimeError: no such device"):
+            running.prefetch(key, "m", lambda _: asyncio.sleep(0)).result(5)
+    running.close()
+
+
+def test_closing_cancels_what_is_in_flight() -> None:
+    """Within a second, the backend closed after its requests, the thread gone."""
+    events: list[str] = []
+
+    class Watched(ScriptedBackend):
+        async def __aexit__(self, *_: Any) -> None:
+            events.append("closed")
+
+    watched = Watched(lambda r: "")
+
+    async def job(_: Any) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            events.append("cancelled")
+            raise
+
+    running = Engine[int, Any](lambda model: watched, concurrency=2).start()
+    running.prefetch(1, "m", job)
+    while running.progress.in_flight == 0:
+        time.sleep(0.01)
+    start = time.perf_counter()
+    running.close()
+    assert time.perf_counter() - start < 1
+    assert events == ["cancelled", "closed"]
+    assert not any(thread.name == "tsuka-engine" for thread in threading.enumerate())
+
+
+def test_slots_are_given_back_while_waiting() -> None:
+    """One slot, one job that waits a long time: the others go through meanwhile."""
+
+    async def go() -> list[str]:
+        slots = Slots(1)
+        order: list[str] = []
+
+        async def patient() -> None:
+            async with slots.held():
+                await pause(0.2)
+                order.append("patient")
+
+        async def quick(name: str) -> None:
+            async with slots.held():
+                await asyncio.sleep(0.01)
+                order.append(name)
+
+        await asyncio.gather(patient(), quick("a"), quick("b"))
+        assert slots.in_use == 0
+        return order
+
+    assert asyncio.run(go()) == ["a", "b", "patient"]
+
+
+def test_slots_are_first_come_first_served_and_survive_cancelling() -> None:
+    async def go() -> list[int]:
+        slots = Slots(2)
+        order: list[int] = []
+
+        async def job(number: int) -> None:
+            async with slots.held():
+                order.append(number)
+                await pause(0.01)
+
+        tasks = [asyncio.create_task(job(n)) for n in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks[5:20:3]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert slots.in_use == 0
+        return order
+
+    order = asyncio.run(go())
+    assert order == sorted(order)
+    assert {n for n in range(20) if n < 5 or n % 3 != 2} <= set(order)
