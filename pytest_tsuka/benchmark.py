@@ -39,7 +39,6 @@ class Step(_Model):
         return self
 
 
-
 class Benchmark(_Model):
     """One file of a suite. The short form (`prompt` + `checks`) is read as a single step."""
 
@@ -116,10 +115,7 @@ def _tool_problem(tool: dict[str, Any]) -> str | None:
         return 'must be {"type": "function", "function": {"name": …, "parameters": …}}'
     name = function.get("name")
     if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
-        return (
-            f"has the name {name!r}: servers reject a request whose tool names do not match"
-            f" ^{TOOL_NAME.pattern}$"
-        )
+        return f"has the name {name!r}: servers reject a request whose tool names do not match ^{TOOL_NAME.pattern}$"
     parameters = function.get("parameters")
     if parameters is None:
         return None

@@ -45,9 +45,7 @@ class Engine(Generic[Key, Outcome]):
     it gets its slot.
     """
 
-    def __init__(
-        self, backend_for: Callable[[str], Backend], *, concurrency: int, item_timeout: float = 900.0
-    ) -> None:
+    def __init__(self, backend_for: Callable[[str], Backend], *, concurrency: int, item_timeout: float = 900.0) -> None:
         self._backend_for = backend_for
         self._concurrency = concurrency
         self._item_timeout = item_timeout
@@ -136,7 +134,7 @@ class Engine(Generic[Key, Outcome]):
 
     async def _open(self, model: str, backend: Backend) -> Backend:
         try:
-            return await self._stack.enter_async_context(backend)  # type: ignore[arg-type]
+            return await self._stack.enter_async_context(backend)
         except BackendError:
             raise
         except Exception as error:

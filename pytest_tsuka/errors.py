@@ -71,9 +71,7 @@ class BenchmarkError(TsukaError):
     def __init__(self, path: str, problems: Iterable[Problem]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        super().__init__(
-            "\n".join([f"{path} is not a valid benchmark", *(f"  {p}" for p in self.problems)])
-        )
+        super().__init__("\n".join([f"{path} is not a valid benchmark", *(f"  {p}" for p in self.problems)]))
 
 
 def closest(name: str, allowed: Iterable[str]) -> str | None:

@@ -10,7 +10,6 @@ from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, TierPolicy, smallest_fli
 from pytest_tsuka.sweep import EffortResult, ModelResult
 from pytest_tsuka.verdict import score_text
 
-
 MOST_FLIPS = 10
 
 
@@ -87,7 +86,9 @@ def _judge_one(requirement: Requirement, result: EffortResult, *, on_lower_bound
     if requirement.category:
         short = requirement.score - (scores[requirement.category] or 0.0)
         needs = {requirement.category: short} if short > 1e-9 else {}
-        headline = f"{who}: {requirement.category} {score_text(scores[requirement.category])}{basis} < {requirement.score:g}"
+        headline = (
+            f"{who}: {requirement.category} {score_text(scores[requirement.category])}{basis} < {requirement.score:g}"
+        )
     else:
         assert requirement.tier
         tier = result.policy.tier_of(scores)

@@ -122,7 +122,7 @@ class _StrictParser:
     def at(self, text: str, start: int) -> tuple[JsonValue, int]:
         """(value, end). Raises ValueError (JSONDecodeError has the place)."""
         try:
-            return self._decoder.raw_decode(text, start)  # type: ignore[no-any-return]
+            return self._decoder.raw_decode(text, start)
         except RecursionError:
             raise _TooDeep("nested too deeply") from None
 
@@ -220,9 +220,7 @@ def _rest_of_line(text: str, mark: re.Match[str]) -> str:
 # --- spans in prose -------------------------------------------------------------------------
 
 _JSON_START = re.compile(r"\{\s*[\"}]|\[\s*[\"{\[\]\dtfn-]")
-_JSON_LIKE = re.compile(
-    r"\{\s*(?:[\"']|//|/\*|\}|[A-Za-z_][\w-]*\s*:(?!//))|\[\s*(?:[\"'{\[\]]|-?\d|true|false|null)"
-)
+_JSON_LIKE = re.compile(r"\{\s*(?:[\"']|//|/\*|\}|[A-Za-z_][\w-]*\s*:(?!//))|\[\s*(?:[\"'{\[\]]|-?\d|true|false|null)")
 # Any opening brace, and a bracket that opens a line, if what follows can begin a document.
 _OPENING = re.compile(rf"(?:(?=\{{)|^[ \t]*(?=\[))(?P<document>{_JSON_LIKE.pattern})", re.MULTILINE)
 _PLAIN_DECODER = json.JSONDecoder()
@@ -359,9 +357,7 @@ def _repaired(text: str, marks: list[re.Match[str]], brackets: Brackets) -> Foun
     return None
 
 
-def _broken_documents(
-    text: str, marks: list[re.Match[str]], brackets: Brackets
-) -> Iterator[tuple[str, str]]:
+def _broken_documents(text: str, marks: list[re.Match[str]], brackets: Brackets) -> Iterator[tuple[str, str]]:
     if text[0] in "{[" and brackets.region_end(0) == len(text):
         yield text, "repaired"
         return

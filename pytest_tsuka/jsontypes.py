@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TypeAlias, TypeGuard, Union
+from typing import Any, TypeAlias, TypeGuard, Union
 
-JsonValue: TypeAlias = Union[None, bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]"]
-JsonObject: TypeAlias = dict[str, JsonValue]
+JsonValue: TypeAlias = Union[bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]", None]
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object. Its values are JsonValue; spelt Any, since dict is invariant and callers pass literals."""
 
 JSON_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 
@@ -47,9 +48,7 @@ def json_type(value: Found) -> str:
 
 def is_integer(value: Found) -> bool:
     """True for a number without a fraction: 4 and 4.0, never a boolean."""
-    return (isinstance(value, int) and not isinstance(value, bool)) or (
-        isinstance(value, float) and value.is_integer()
-    )
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
 
 
 def shown(value: Found, limit: int = 80) -> str:

@@ -12,10 +12,7 @@ _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200c\u2060\u00ad"))
 _TABLE: dict[int, str | int | None] = {**_APOSTROPHES, **_SPACES, **_INVISIBLE}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # An emoji (or its variation selector, skin tone, tag) on the left of a joiner and an emoji on its right.
-_EMOJI = (
-    "[\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff]"
-    "[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
-)
+_EMOJI = "[\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 _STRAY_ZWJ = re.compile(f"({_EMOJI}\u200d(?={_EMOJI}))|\u200d")
 
 

@@ -33,9 +33,7 @@ class ModelProfiles:
     suite (for callers who do not have it), and only checks `benchmarkVersion`.
     """
 
-    def __init__(
-        self, data: JsonObject, *, tests_hash: str | None = None, policy: TierPolicy = TIERS
-    ) -> None:
+    def __init__(self, data: JsonObject, *, tests_hash: str | None = None, policy: TierPolicy = TIERS) -> None:
         self._data = data
         self._tests_hash = tests_hash
         self._policy = policy

@@ -218,7 +218,18 @@ def _either(sentences: list[str]) -> str:
     return "; ".join(sentences)
 
 
-_UNION_TAGS = ("str", "int", "bool", "float", "constrained-", "list[", "dict[", "literal[", "function-", "tuple[")
+_UNION_TAGS = (
+    "str",
+    "int",
+    "bool",
+    "float",
+    "constrained-",
+    "list[",
+    "dict[",
+    "literal[",
+    "function-",
+    "tuple[",
+)
 
 
 def _is_place(part: Any) -> bool:

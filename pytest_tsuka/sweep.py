@@ -7,7 +7,7 @@ import statistics
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.profile import BENCHMARK_VERSION
@@ -50,9 +50,7 @@ class EffortResult:
         """Category means over what was scored, unrounded; None for a category without a score."""
         return {
             category: weighted_mean(
-                (v["score"], v["weight"])
-                for v in self.verdicts
-                if v["category"] == category and v["score"] is not None
+                (v["score"], v["weight"]) for v in self.verdicts if v["category"] == category and v["score"] is not None
             )
             for category in CATEGORY_NAMES
         }
@@ -161,7 +159,9 @@ class EffortResult:
             return None
         lower = self.policy.tier_of({c: s.low95 for c, s in spreads.items() if s})
         upper = self.policy.tier_of({c: s.high95 for c, s in spreads.items() if s})
-        assert lower and upper and self.tier
+        assert lower
+        assert upper
+        assert self.tier
         return lower, self.tier, upper
 
     @property
@@ -279,7 +279,9 @@ def _why_incomplete(expected: Expectation, found: Mapping[str, Verdict]) -> str 
         if missing:
             parts.append(f"{len(missing)} of {len(wanted)} benchmarks were not run")
         if errors:
-            parts.append(f"{len(errors)} could not be measured ({', '.join(errors[:3])}{'…' if len(errors) > 3 else ''})")
+            parts.append(
+                f"{len(errors)} could not be measured ({', '.join(errors[:3])}{'…' if len(errors) > 3 else ''})"
+            )
         return "; ".join(parts)
     without = [c for c in CATEGORY_NAMES if c not in wanted.values()]
     return f"the suite has no {' and no '.join(without)} benchmark" if without else None
@@ -307,7 +309,13 @@ def _judge_honoured(efforts: Sequence[EffortResult]) -> list[EffortResult]:
 
 def _honoured(result: EffortResult, honoured: str) -> EffortResult:
     return EffortResult(
-        result.model, result.effort, result.verdicts, result.incomplete, result.refused, result.policy, honoured
+        result.model,
+        result.effort,
+        result.verdicts,
+        result.incomplete,
+        result.refused,
+        result.policy,
+        honoured,
     )
 
 
@@ -345,12 +353,12 @@ def _without_ids(calls: JsonValue) -> JsonValue:
 def profile_entry(result: EffortResult, tests_hash: str, now: datetime | None = None) -> JsonObject:
     """The profile of a measured effort, in the shape of TSUKA's file plus our own fields."""
     first = result.verdicts[0]
-    when = (now or datetime.now(timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    when = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     entry: JsonObject = {
         "model": result.model,
         "provider": first["provider"],
         "tier": result.tier,
-        "scores": {category: score for category, score in result.scores.items()},
+        "scores": dict(result.scores.items()),
         "tokensPerSecond": result.tokens_per_second,
         "testedAt": when,
         "benchmarkVersion": BENCHMARK_VERSION,

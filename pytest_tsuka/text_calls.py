@@ -7,6 +7,7 @@ argument may hold that tag.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -72,10 +73,8 @@ def _call(value: JsonValue) -> Iterator[ToolCall]:
 
 def _written(name: str, arguments: JsonValue) -> ToolCall:
     if isinstance(arguments, str):
-        try:
+        with contextlib.suppress(ValueError):
             arguments = json.loads(arguments)
-        except ValueError:
-            pass
     known: JsonObject | None = arguments if isinstance(arguments, dict) else None
     return ToolCall(
         name=name.removeprefix("functions."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from pytest_tsuka.benchmark import Benchmark
 from pytest_tsuka.checks.base import Check, Result, Subject
@@ -82,7 +82,7 @@ def judge(benchmark: Benchmark, conversation: Conversation) -> RunVerdict:
             json_clean.append(isinstance(found, FoundJson) and found.clean)
     score = weighted_share((c["passed"], c["weight"]) for c in checks)
     replies = [turn.reply for turn in conversation.turns if turn.reply]
-    return {
+    judged: JsonObject = {
         "score": score,
         "outcome": _outcome(checks, replies),
         "checks": checks,
@@ -91,7 +91,8 @@ def judge(benchmark: Benchmark, conversation: Conversation) -> RunVerdict:
         "json_clean": sum(json_clean),
         "conversation": [_turn_json(turn) for turn in conversation.turns],
         **_figures(conversation),
-    }  # type: ignore[typeddict-item]
+    }
+    return cast("RunVerdict", judged)
 
 
 def _check_verdict(step: int, check: Check, result: Result) -> CheckVerdict:
@@ -249,5 +250,7 @@ def score_text(score: float | None) -> str:
 
 def operands_text(check: CheckVerdict) -> str:
     """The operands of a check on one short line."""
-    parts = [f"{key}={value!r}" if isinstance(value, str) else f"{key}={value}" for key, value in check["operands"].items()]
+    parts = [
+        f"{key}={value!r}" if isinstance(value, str) else f"{key}={value}" for key, value in check["operands"].items()
+    ]
     return shorten(" ".join(parts), 70)

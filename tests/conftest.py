@@ -20,7 +20,6 @@ import regex
 import pytest_tsuka
 from tests.endpoint import FakeEndpoint, Script
 
-
 # pytester takes out of sys.modules what an inner run imported; these cannot be imported twice, or slowly.
 _KEPT = (
     httpx,

@@ -34,7 +34,10 @@ IDEAL: dict[str, list[dict[str, Any]]] = {
     "json_annidato": [{"content": json.dumps(ORDER)}],
     "catena_tool_distrattori": [
         {"content": None, "tool_calls": [call("cerca_contatti", {"nome": "Luca Bianchi"})]},
-        {"content": "", "tool_calls": [call("fissa_appuntamento", {"contatto_id": "CT-1024", "data": "2027-03-12"})]},
+        {
+            "content": "",
+            "tool_calls": [call("fissa_appuntamento", {"contatto_id": "CT-1024", "data": "2027-03-12"})],
+        },
     ],
     "trappola_astensione": [{"content": "No, i file sarebbero persi per sempre."}],
     "tool_write_append": [

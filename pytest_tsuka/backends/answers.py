@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import json
 import math
@@ -156,11 +157,17 @@ _QUOTA = re.compile(
     r"|billing|payment required|credit balance",
     re.IGNORECASE,
 )
-_LOADING = re.compile(r"load(?:ing|ed)?\b.*model|model.*\bload(?:ing)?\b|starting up|warming up", re.IGNORECASE | re.DOTALL)
-_EFFORT = re.compile(r"reasoning[_ .]?effort|reasoning\.effort|enable_thinking|\bthink\b|\beffort\b|does not support thinking", re.IGNORECASE)
+_LOADING = re.compile(
+    r"load(?:ing|ed)?\b.*model|model.*\bload(?:ing)?\b|starting up|warming up", re.IGNORECASE | re.DOTALL
+)
+_EFFORT = re.compile(
+    r"reasoning[_ .]?effort|reasoning\.effort|enable_thinking|\bthink\b|\beffort\b|does not support thinking",
+    re.IGNORECASE,
+)
 _REFUSAL = re.compile(
-    r"unsupported|not supported|does not support|doesn't support|not accepted|unrecognized|unknown|unexpected|not permitted"
-    r"|not allowed|invalid|extra (?:inputs|fields)|only|must be|cannot|deprecated|use '?max_|validation error",
+    r"unsupported|not supported|does not support|doesn't support|not accepted|unrecognized|unknown|unexpected"
+    r"|not permitted|not allowed|invalid|extra (?:inputs|fields)|only|must be|cannot|deprecated"
+    r"|use '?max_|validation error",
     re.IGNORECASE,
 )
 _REPLACED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -286,7 +293,11 @@ def _refused_parameter(
         return None
     candidates = [k for k in sent if k not in _NEVER_DROPPED and k not in effort_keys]
     # The parameter named first is the refused one: "max_tokens is not supported, use max_completion_tokens".
-    places = [(match.start(), k) for k in candidates if (match := re.search(rf"(?<![A-Za-z_]){re.escape(k)}(?![A-Za-z_])", everything))]
+    places = [
+        (match.start(), k)
+        for k in candidates
+        if (match := re.search(rf"(?<![A-Za-z_]){re.escape(k)}(?![A-Za-z_])", everything))
+    ]
     if not places:
         return None
     name = min(places)[1]
@@ -299,10 +310,8 @@ def retry_after(headers: dict[str, str], now: float | None = None) -> float | No
     """Seconds that Retry-After asks for: a number or an HTTP date; None for neither."""
     value = headers.get("retry-after", "").strip()
     if milliseconds := headers.get("retry-after-ms", "").strip():
-        try:
+        with contextlib.suppress(ValueError):
             value = str(float(milliseconds) / 1000)
-        except ValueError:
-            pass
     if not value:
         return None
     try:

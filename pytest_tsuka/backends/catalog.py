@@ -45,7 +45,17 @@ _NOT_CHAT = re.compile(
     r"|clip\b|image|realtime|sora|veo|guard\b",
     re.IGNORECASE,
 )
-_NOT_CHAT_TYPES = {"embedding", "embeddings", "rerank", "reranker", "image", "audio", "tts", "stt", "moderation"}
+_NOT_CHAT_TYPES = {
+    "embedding",
+    "embeddings",
+    "rerank",
+    "reranker",
+    "image",
+    "audio",
+    "tts",
+    "stt",
+    "moderation",
+}
 
 
 def chat_models(entries: Iterable[JsonObject]) -> list[str]:

@@ -101,7 +101,8 @@ class EmbeddedBackend:
             return xllamacpp.Server(params)
         except Exception as error:
             raise BackendError(
-                f"llama.cpp cannot load {self._weights} ({error}); is it a complete GGUF file?", permanent=True
+                f"llama.cpp cannot load {self._weights} ({error}); is it a complete GGUF file?",
+                permanent=True,
             ) from None
 
 

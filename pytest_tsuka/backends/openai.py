@@ -121,7 +121,11 @@ class OpenAIBackend:
     async def __aenter__(self) -> OpenAIBackend:
         import httpx
 
-        headers = {"User-Agent": "pytest-tsuka", "Accept": "application/json, text/event-stream", **self._headers}
+        headers = {
+            "User-Agent": "pytest-tsuka",
+            "Accept": "application/json, text/event-stream",
+            **self._headers,
+        }
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         auth = (self._endpoint.user, self._endpoint.password) if self._endpoint.user else None
@@ -136,7 +140,8 @@ class OpenAIBackend:
             )
         except (ValueError, ImportError, UnicodeError, httpx.InvalidURL) as error:
             raise BackendError(
-                self._redact(f"the HTTP client cannot be set up (proxy variables, API key?): {error}"), permanent=True
+                self._redact(f"the HTTP client cannot be set up (proxy variables, API key?): {error}"),
+                permanent=True,
             ) from None
         return self
 
@@ -186,7 +191,12 @@ class OpenAIBackend:
             if isinstance(answer, Exchange):
                 self._failures_in_a_row = 0
                 return Exchange(
-                    answer.message, answer.finish_reason, answer.usage, answer.timing, attempts, (*answer.notes, *notes)
+                    answer.message,
+                    answer.finish_reason,
+                    answer.usage,
+                    answer.timing,
+                    attempts,
+                    (*answer.notes, *notes),
                 )
             trouble = answer
             if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in learned.dropped:
@@ -224,7 +234,9 @@ class OpenAIBackend:
         elif trouble.kind in (Kind.AGAIN, Kind.LOADING):
             self._failures_in_a_row += 1
             if self._failures_in_a_row >= TRANSPORT_FAILURES_TO_STOP:
-                self._down = f"{message} (the endpoint counts as down: {self._failures_in_a_row} requests in a row failed)"
+                self._down = (
+                    f"{message} (the endpoint counts as down: {self._failures_in_a_row} requests in a row failed)"
+                )
             if attempts > 1:
                 message = f"{message} (after {attempts} attempts)"
         return BackendError(message, attempts=attempts, permanent=permanent)
@@ -241,7 +253,9 @@ class OpenAIBackend:
         except TimeoutError:
             return self._transport_trouble(f"no complete answer within {self._limits.timeout:g} s")
         except httpx.TimeoutException as error:
-            what = "no connection" if isinstance(error, httpx.ConnectTimeout) else "the connection was silent for too long"
+            what = (
+                "no connection" if isinstance(error, httpx.ConnectTimeout) else "the connection was silent for too long"
+            )
             return self._transport_trouble(what)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             return Trouble(Kind.ENDPOINT, f"{error} ({self.provider})")
@@ -255,7 +269,12 @@ class OpenAIBackend:
         return Trouble(Kind.AGAIN, f"{self.provider}: {what}")
 
     async def _exchange(
-        self, client: httpx.AsyncClient, url: str, body: JsonObject, effort_keys: tuple[str, ...], start: float
+        self,
+        client: httpx.AsyncClient,
+        url: str,
+        body: JsonObject,
+        effort_keys: tuple[str, ...],
+        start: float,
     ) -> Exchange | Trouble:
         async with client.stream("POST", url, json=body) as response:
             kind = response.headers.get("content-type", "")

@@ -37,7 +37,12 @@ class Completion:
 
     def __init__(self) -> None:
         self.finished = False
-        self._text: dict[str, list[str]] = {"content": [], "reasoning_content": [], "reasoning": [], "refusal": []}
+        self._text: dict[str, list[str]] = {
+            "content": [],
+            "reasoning_content": [],
+            "reasoning": [],
+            "refusal": [],
+        }
         self._calls: dict[Any, JsonObject] = {}
         self._body: JsonObject = {}
         self._finish: str | None = None
@@ -114,7 +119,11 @@ class Completion:
                 message[key] = "".join(pieces)
         if self._calls:
             message["tool_calls"] = [
-                {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
+                {
+                    "id": c["id"],
+                    "type": "function",
+                    "function": {"name": c["name"], "arguments": c["arguments"]},
+                }
                 for c in self._calls.values()
             ]
         return {**self._body, "choices": [{"index": 0, "message": message, "finish_reason": self._finish}]}

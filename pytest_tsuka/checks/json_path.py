@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import JsonValue, field_validator, model_validator
 
 from pytest_tsuka.checks.base import Check, Count, Flags, Path, Pattern, Result, Subject, compiles, search
-from pytest_tsuka.checks.schemas import schema_problem, violations
+from pytest_tsuka.checks.schemas import Schema, schema_problem, violations
 from pytest_tsuka.json_paths import equal, look_up
 from pytest_tsuka.jsonfind import NoJson
 from pytest_tsuka.jsontypes import ABSENT, JSON_TYPES, Found, is_absent, is_integer, json_type, shown
@@ -84,9 +84,7 @@ class JsonPathType(Check):
             return Result(False, _nowhere(subject, self.path, f"a value of type {self.value}"))
         kind = json_type(found)
         passed = is_integer(found) if self.value == "integer" else kind == self.value
-        return Result(
-            passed, f"{self.path or 'the document'}: expected type {self.value}, found {kind} {shown(found)}"
-        )
+        return Result(passed, f"{self.path or 'the document'}: expected type {self.value}, found {kind} {shown(found)}")
 
 
 class JsonPathLength(Check):
@@ -105,7 +103,8 @@ class JsonPathLength(Check):
             kind = json_type(found)
             return Result(False, f"{where}: expected an array of {self.value}, found {kind} {shown(found)}")
         return Result(
-            len(found) == self.value, f"{where}: expected {self.value} items, found {len(found)} in {shown(found)}"
+            len(found) == self.value,
+            f"{where}: expected {self.value} items, found {len(found)} in {shown(found)}",
         )
 
 
@@ -163,11 +162,11 @@ class JsonSchema(Check):
     """The answer's JSON satisfies this JSON Schema."""
 
     type: Literal["json_schema"]
-    value: dict[str, Any] | bool
+    value: Schema
 
     @field_validator("value")
     @classmethod
-    def _is_schema(cls, value: dict[str, Any] | bool) -> dict[str, Any] | bool:
+    def _is_schema(cls, value: Schema) -> Schema:
         if problem := schema_problem(value):
             raise ValueError(problem)
         return value

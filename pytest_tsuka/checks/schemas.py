@@ -24,7 +24,7 @@ def schema_problem(schema: Schema) -> str | None:
     from jsonschema.validators import validator_for
 
     try:
-        validator_for(schema).check_schema(schema)
+        validator_for(schema).check_schema(schema)  # type: ignore[arg-type]  # true and false are schemas
     except SchemaError as error:
         where = "/".join(map(str, error.absolute_path))
         return f"is not a valid JSON Schema{f' at {where}' if where else ''}: {error.message}"
@@ -37,7 +37,7 @@ def _validator(schema_text: str) -> Validator:
     from referencing import Registry
 
     schema = json.loads(schema_text)
-    bounded = extend(validator_for(schema), {"pattern": _pattern})
+    bounded = extend(validator_for(schema), {"pattern": _pattern})  # type: ignore[no-untyped-call]
     # An empty registry: a $ref to the network is an error of its own, never a request.
     return bounded(schema, registry=Registry())  # type: ignore[no-any-return]
 

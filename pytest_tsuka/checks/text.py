@@ -8,7 +8,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pytest_tsuka.checks.base import Check, Count, Flags, NonEmpty, Pattern, Result, Subject, compiles, quoted, search
+from pytest_tsuka.checks.base import (
+    Check,
+    Count,
+    Flags,
+    NonEmpty,
+    Pattern,
+    Result,
+    Subject,
+    compiles,
+    quoted,
+    search,
+)
 from pytest_tsuka.js_regex import find
 from pytest_tsuka.normal_text import filled_lines, fold, normalise_operand, strip_edges, words
 

@@ -7,7 +7,18 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from pytest_tsuka.checks.base import Check, Count, Flags, NonEmpty, Path, Pattern, Result, Subject, compiles, search
+from pytest_tsuka.checks.base import (
+    Check,
+    Count,
+    Flags,
+    NonEmpty,
+    Path,
+    Pattern,
+    Result,
+    Subject,
+    compiles,
+    search,
+)
 from pytest_tsuka.checks.json_path import difference
 from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.conversation import ToolCall
@@ -84,9 +95,7 @@ class ToolCalled(_OnCall):
         hint = ""
         if call.name not in subject.offered and (near := closest(call.name, subject.offered)):
             hint = f" (unknown tool {call.name!r}, closest offered: {near!r})"
-        return Result(
-            False, f"expected {self.wanted()} as {self.which}, found {calls_made(subject)}{hint}"
-        )
+        return Result(False, f"expected {self.wanted()} as {self.which}, found {calls_made(subject)}{hint}")
 
 
 class ToolNotCalled(Check):
@@ -185,7 +194,15 @@ def _parameters(subject: Subject, name: str) -> dict[str, Any]:
     """The tool's parameter schema; an argument it does not list is an invented one."""
     tool: Any = subject.tools[subject.offered.index(name)]
     schema: dict[str, Any] = dict(tool["function"].get("parameters") or {"type": "object"})
-    combines = {"additionalProperties", "unevaluatedProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
+    combines = {
+        "additionalProperties",
+        "unevaluatedProperties",
+        "patternProperties",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "$ref",
+    }
     if not combines & schema.keys():
         schema["additionalProperties"] = False
     return schema

@@ -55,8 +55,10 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
     state = state_of(parent.config)
     resolved = path.resolve()
     if resolved.parent == state.settings.folder or resolved in state.named_files:
-        nodeid = f"benchmarks/{path.name}" if state.settings.packaged and resolved.parent == state.settings.folder else None
-        return BenchmarkFile.from_parent(parent, path=path, **({"nodeid": nodeid} if nodeid else {}))
+        if state.settings.packaged and resolved.parent == state.settings.folder:
+            # Its ids look like those of a local folder and not like a path into site-packages.
+            return BenchmarkFile.from_parent(parent, path=path, nodeid=f"benchmarks/{path.name}")
+        return BenchmarkFile.from_parent(parent, path=path)
     return None
 
 
@@ -78,9 +80,13 @@ class BenchmarkFile(pytest.File):
                 # Without an explicit nodeid the structured id of pytest 9.2 differs from the same id
                 # read from a string, and --lf runs everything again (pytest-dev/pytest#15045).
                 yield EffortItem.from_parent(
-                    self, name=name, nodeid=f"{self.nodeid}::{name}", benchmark=benchmark, model=model, effort=effort
+                    self,
+                    name=name,
+                    nodeid=f"{self.nodeid}::{name}",
+                    benchmark=benchmark,
+                    model=model,
+                    effort=effort,
                 )
-
 
     def _guard_against_vacuous_passes(self, benchmark: Benchmark) -> None:
         message = vacuous_warning(benchmark)

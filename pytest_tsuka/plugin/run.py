@@ -92,16 +92,14 @@ class Feeder:
         return slots if getattr(option, "maxfail", 0) else AHEAD * slots
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         if isinstance(item, EffortItem):
             at = self._position.get(item.nodeid)
             in_worker = hasattr(item.config, "workerinput")
             # An xdist worker holds all items but learns only of its next one.
-            ahead = (
-                [item, nextitem]
-                if in_worker or at is None
-                else self._items[at : at + self._window]
-            )
+            ahead = [item, nextitem] if in_worker or at is None else self._items[at : at + self._window]
             for upcoming in ahead:
                 if isinstance(upcoming, EffortItem):
                     upcoming.jobs()
@@ -140,8 +138,9 @@ class Feeder:
         left = f", about {_clock(elapsed / played * (total - played))} left" if played >= 1 else ""
         running = max((engine.seconds_running((item.nodeid, run)) or 0) for run in range(self._state.settings.repeats))
         slow = f"; waiting for {one_line(item.name)}, {running:.0f} s" if running else ""
+        in_flight = engine.progress.in_flight
         self._terminal.write_line(
-            f"  … {done} of {total} items done, {engine.progress.in_flight} in flight, {_clock(elapsed)} elapsed{left}{slow}"
+            f"  … {done} of {total} items done, {in_flight} in flight, {_clock(elapsed)} elapsed{left}{slow}"
         )
 
 

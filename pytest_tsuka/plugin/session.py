@@ -16,7 +16,7 @@ from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
 from pytest_tsuka.plugin.options import Settings, read_settings
 from pytest_tsuka.plugin.state import State, find_state, state_of, usage_error
 from pytest_tsuka.scoring import TIERS, TierPolicy
-from pytest_tsuka.verdict import PASSED, SCORED, Verdict, score_text
+from pytest_tsuka.verdict import PASSED, Verdict, score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.gate import GateFailure
@@ -129,7 +129,12 @@ class Controller:
         efforts = self.state.settings.efforts
         return sorted(
             self._verdicts.values(),
-            key=lambda v: (order.get(v["model"], len(order)), v["file"], v["benchmark"], efforts.index(v["effort"])),
+            key=lambda v: (
+                order.get(v["model"], len(order)),
+                v["file"],
+                v["benchmark"],
+                efforts.index(v["effort"]),
+            ),
         )
 
     @cached_property
@@ -234,7 +239,10 @@ class Controller:
         for model in self.results:
             for effort in model.measured:
                 self._config.hook.pytest_tsuka_profile(
-                    config=self._config, model=model.model, effort=effort.effort, profile=profile_entry(effort, hash_)
+                    config=self._config,
+                    model=model.model,
+                    effort=effort.effort,
+                    profile=profile_entry(effort, hash_),
                 )
 
     def _judge_gate(self) -> None:
@@ -291,8 +299,9 @@ class Controller:
                     add(name, value)
 
     @property
-    def scored(self) -> int:
-        return sum(v["outcome"] in SCORED for v in self._verdicts.values())
+    def asked(self) -> str:
+        """What the gate asks for, as the user wrote it."""
+        return ", ".join(requirement.text for requirement in self.state.settings.requirements)
 
 
 def _shown(path: Path, config: pytest.Config) -> str:

@@ -105,7 +105,12 @@ class State:
             if len(getattr(self.config.hook, name).get_hookimpls()) > count:
                 raise BenchmarkError(
                     str(self.settings.folder),
-                    [Problem(name, "is implemented in a conftest.py that is loaded too late; move it to the root conftest.py")],
+                    [
+                        Problem(
+                            name,
+                            "is implemented in a conftest.py that is loaded too late; move it to the root conftest.py",
+                        )
+                    ],
                 )
 
     # --- playing -------------------------------------------------------------------------
@@ -124,7 +129,11 @@ class State:
 
         def job(backend: Backend) -> Any:
             return play(
-                item.benchmark, item.model.name, item.effort, backend, accept_text_calls=self.settings.text_calls
+                item.benchmark,
+                item.model.name,
+                item.effort,
+                backend,
+                accept_text_calls=self.settings.text_calls,
             )
 
         return self.engine.prefetch((item.nodeid, run), item.model.name, job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.jsontypes import JsonObject
@@ -33,8 +33,8 @@ def result_document(
     document: dict[str, Any] = {
         "format": RESULT_FORMAT,
         "generator": f"pytest-tsuka {__version__}",
-        "started": datetime.fromtimestamp(started, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "finished": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "started": datetime.fromtimestamp(started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "interrupted": interrupted,
         "testsHash": tests_hash,
         "benchmarkVersion": BENCHMARK_VERSION,

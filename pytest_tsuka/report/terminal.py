@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -13,14 +13,29 @@ from pytest_tsuka.sweep import NO_EFFECT, EffortResult, ModelResult
 from pytest_tsuka.verdict import CheckVerdict, Verdict, operands_text, score_text
 
 if TYPE_CHECKING:
-    from pytest_tsuka.plugin.session import Controller
+    from pytest_tsuka.gate import GateFailure
+
+
+class RunSummary(Protocol):
+    """What the end of a run has to tell."""
+
+    results: list[ModelResult]
+    gate_failures: list[GateFailure] | None
+    notes: list[str]
+    problems: list[str]
+    written: list[str]
+
+    @property
+    def asked(self) -> str:
+        """What the gate asks for, as the user wrote it."""
+        ...
 
 
 class TerminalReport:
     """Writes through pytest's own terminal reporter, on the controller only."""
 
-    def __init__(self, controller: Controller, terminal: pytest.TerminalReporter) -> None:
-        self._controller = controller
+    def __init__(self, summary: RunSummary, terminal: pytest.TerminalReporter) -> None:
+        self._summary = summary
         self._terminal = terminal
         self._level = terminal.config.get_verbosity(pytest.Config.VERBOSITY_SUBTESTS)
 
@@ -47,18 +62,18 @@ class TerminalReport:
         self._terminal.write_line(line, green=check["passed"], red=not check["passed"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        controller = self._controller
-        if not controller.results:
+        summary = self._summary
+        if not summary.results:
             return
-        for result in controller.results:
+        for result in summary.results:
             terminalreporter.section(f"tsuka: {one_line(result.model)}")
             self._table(result)
             self._recommendation(result)
-        for note in controller.notes:
+        for note in summary.notes:
             terminalreporter.write_line(f"note: {one_line(note)}")
-        for line in controller.written:
+        for line in summary.written:
             terminalreporter.write_line(line)
-        for problem in controller.problems:
+        for problem in summary.problems:
             terminalreporter.write_line(one_line(problem), red=True)
         self._gate()
 
@@ -78,7 +93,9 @@ class TerminalReport:
             self._terminal.write_line(f"not run: {', '.join(left_out)}", yellow=True)
         for effort in shown:
             if effort.refused:
-                self._terminal.write_line(f"{effort.effort}: refused by the endpoint: {one_line(effort.refused)}", yellow=True)
+                self._terminal.write_line(
+                    f"{effort.effort}: refused by the endpoint: {one_line(effort.refused)}", yellow=True
+                )
             elif effort.incomplete:
                 self._terminal.write_line(f"{effort.effort}: no tier: {one_line(effort.incomplete)}", yellow=True)
         self._certainty(result)
@@ -119,19 +136,21 @@ class TerminalReport:
         if best is None:
             self._terminal.write_line("no recommendation: no effort was measured completely", yellow=True)
             return
-        self._terminal.write_line(
-            f"recommended effort: {best.effort} ({_why_recommended(best, result)})", bold=True
-        )
+        self._terminal.write_line(f"recommended effort: {best.effort} ({_why_recommended(best, result)})", bold=True)
         ignored = [e.effort for e in result.efforts if e.honoured == NO_EFFECT]
         if ignored:
-            why = "no reasoning was seen at any level" if len(ignored) == len([e for e in result.efforts if e.runs]) else "same replies as the level beside it"
+            why = (
+                "no reasoning was seen at any level"
+                if len(ignored) == len([e for e in result.efforts if e.runs])
+                else "same replies as the level beside it"
+            )
             self._terminal.write_line(f"effort had no effect at {', '.join(ignored)}: {why}", yellow=True)
 
     def _gate(self) -> None:
-        failures = self._controller.gate_failures
+        failures = self._summary.gate_failures
         if failures is None:
             return
-        asked = ", ".join(r.text for r in self._controller.state.settings.requirements)
+        asked = self._summary.asked
         if not failures:
             self._terminal.write_line(f"gate met: {asked}", green=True, bold=True)
             return

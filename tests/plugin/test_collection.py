@@ -237,9 +237,15 @@ def test_from_a_subfolder(pytester: pytest.Pytester, suite: Suite, serve: Serve)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--tsuka-effort=hihg",), "*--tsuka-effort: unknown effort 'hihg'*allowed: none, low, medium, xhigh*"),
+        (
+            ("--tsuka-effort=hihg",),
+            "*--tsuka-effort: unknown effort 'hihg'*allowed: none, low, medium, xhigh*",
+        ),
         (("--tsuka-fail-under=medum",), "*unknown tier 'medum'; did you mean 'medium'?*"),
-        (("--tsuka-fail-under=toolcalling=0.8",), "*unknown category 'toolcalling'; did you mean 'toolCalling'?*"),
+        (
+            ("--tsuka-fail-under=toolcalling=0.8",),
+            "*unknown category 'toolcalling'; did you mean 'toolCalling'?*",
+        ),
         (("--tsuka-fail-under=json=8",), "*'json=8': the score must be a number from 0 to 1*"),
         (("--tsuka-param=temperature",), "*'temperature' is not KEY=VALUE*"),
         (("--tsuka-param=model=x",), "*'model' is set by the run itself*"),

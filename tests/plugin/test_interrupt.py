@@ -25,7 +25,14 @@ def test_sigint(pytester: pytest.Pytester, suite: Suite, serve: Serve, how: tupl
     """E15: the results before it are in the file, marked interrupted; exit status 2; no profile; no traceback."""
     suite(**{f"{n}_x": one_check(f"item{n}") for n in range(8)})
     endpoint = serve(lambda r: Answer(hang=True) if _number(r) >= 3 else "yes")
-    args = [f"--tsuka-base-url={endpoint.url}", "--tsuka-effort=none", "--tsuka-json=r.json", "-v", *LEAN, *how]
+    args = [
+        f"--tsuka-base-url={endpoint.url}",
+        "--tsuka-effort=none",
+        "--tsuka-json=r.json",
+        "-v",
+        *LEAN,
+        *how,
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "--tsuka-model=m", *args],
         cwd=pytester.path,
@@ -64,7 +71,15 @@ def test_two_runs_write_one_profile(pytester: pytest.Pytester, suite: Suite, ser
     endpoint = serve(lambda r: "yes")
     runs = [
         subprocess.Popen(
-            [sys.executable, "-m", "pytest", f"--tsuka-model={name}", f"--tsuka-base-url={endpoint.url}", "-q", *LEAN],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                f"--tsuka-model={name}",
+                f"--tsuka-base-url={endpoint.url}",
+                "-q",
+                *LEAN,
+            ],
             cwd=pytester.path,
             stdout=subprocess.DEVNULL,
         )

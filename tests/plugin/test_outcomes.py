@@ -50,7 +50,7 @@ def test_two_workers_equal_one_process(pytester: pytest.Pytester, run: Run, serv
     """But for timings, the verdicts are the same to the byte."""
 
     def script(received: Received) -> Any:
-        name, turn = benchmark_of(received)
+        name, _turn = benchmark_of(received)
         return "hm" if name in ("json_annidato", "frase_8_parole") and received.effort != "low" else ideal(received)
 
     def without_times(data: Any) -> Any:
@@ -89,7 +89,11 @@ def test_every_outcome(pytester: pytest.Pytester, suite: Suite, run: Run, serve:
             case "wrong":
                 return "no"
             case "cut":
-                usage = {"prompt_tokens": 9, "completion_tokens": 256, "completion_tokens_details": {"reasoning_tokens": 255}}
+                usage = {
+                    "prompt_tokens": 9,
+                    "completion_tokens": 256,
+                    "completion_tokens_details": {"reasoning_tokens": 255},
+                }
                 return completion("", finish="length", usage=usage)
             case "silent":
                 return completion("")
@@ -142,7 +146,11 @@ def test_a_refused_level_leaves_the_others(suite: Suite, run: Run, serve: Serve,
     suite(**TRIO)
 
     def script(received: Received) -> Any:
-        return error(400, "unsupported reasoning_effort", param="reasoning_effort") if received.effort == "xhigh" else "yes"
+        return (
+            error(400, "unsupported reasoning_effort", param="reasoning_effort")
+            if received.effort == "xhigh"
+            else "yes"
+        )
 
     endpoint = serve(script)
     run(endpoint, "--tsuka-concurrency=1").assert_outcomes(passed=9, skipped=3)
@@ -161,7 +169,11 @@ def test_an_error_is_never_a_score(
     result.stdout.fnmatch_lines(["none  * no tier *", "none: no tier: 1 could not be measured (tools)"])
     assert profiles() is None
     assert result.ret == 1
-    assert results(pytester)["models"][0]["efforts"][0]["scores"] == {"instruction": 1, "json": 1, "toolCalling": None}
+    assert results(pytester)["models"][0]["efforts"][0]["scores"] == {
+        "instruction": 1,
+        "json": 1,
+        "toolCalling": None,
+    }
 
 
 @pytest.mark.parametrize("part", [("-k", "words"), ("benchmarks/10_i.json",), ("-x",)])
@@ -180,11 +192,11 @@ def test_no_tier_from_a_part(
 def test_only_complete_efforts_are_written(suite: Suite, run: Run, serve: Serve, profiles: Profiles) -> None:
     """One level fails: the others are written, and the recommendation of an incomplete sweep is taken out."""
     suite(**TRIO)
-    endpoint = serve(lambda r: error(500, "x") if r.effort == "low" and self_destruct else "yes")
-    self_destruct = False
+    broken: list[str] = []
+    endpoint = serve(lambda r: error(500, "x") if r.effort in broken else "yes")
     run(endpoint, "--tsuka-retries=0")
     assert profiles()["recommendations"] == {"m": "none"}
-    self_destruct = True
+    broken.append("low")
     run(endpoint, "--tsuka-retries=0")
     assert set(profiles()["profiles"]) == {"m@none", "m@low", "m@medium", "m@xhigh"}
     assert profiles()["recommendations"] == {}
@@ -201,9 +213,17 @@ def test_a_category_without_a_benchmark(suite: Suite, run: Run, serve: Serve, pr
 def test_recommendation_is_the_cheapest_best(suite: Suite, run: Run, serve: Serve, profiles: Profiles) -> None:
     """Tier large from medium on: medium it is, with the runner-up's tokens and time."""
     suite(**TRIO)
-    result = run(serve(lambda r: completion("yes" if r.effort in ("medium", "xhigh") else "no", usage={"completion_tokens": len(r.effort)})))
+    result = run(
+        serve(
+            lambda r: completion(
+                "yes" if r.effort in ("medium", "xhigh") else "no", usage={"completion_tokens": len(r.effort)}
+            )
+        )
+    )
     result.stdout.fnmatch_lines(
-        ["recommended effort: medium (the cheapest level with tier large; runner-up xhigh: 6 tokens per reply against 5,*"]
+        [
+            "recommended effort: medium (the cheapest level with tier large; runner-up xhigh: 6 tokens per reply against 5,*"
+        ]
     )
     assert profiles()["recommendations"] == {"m": "medium"}
 
@@ -212,13 +232,17 @@ def test_effort_without_effect(suite: Suite, run: Run, serve: Serve, profiles: P
     """Reasoning nowhere: said, and kept in the profile. Reasoning that differs: honoured."""
     suite(**TRIO)
     result = run(serve(lambda r: "yes"))
-    result.stdout.fnmatch_lines(["effort had no effect at none, low, medium, xhigh: no reasoning was seen at any level"])
+    result.stdout.fnmatch_lines(
+        ["effort had no effect at none, low, medium, xhigh: no reasoning was seen at any level"]
+    )
     assert {p["effortHonoured"] for p in profiles()["profiles"].values()} == {False}
 
     def thinking(received: Received) -> Any:
         text = "yes, plainly" if received.effort in ("none", "low") else f"yes {received.effort}"
         tokens = {"none": 0, "low": 3, "medium": 9, "xhigh": 20}[received.effort]
-        return completion(text, usage={"completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": tokens}})
+        return completion(
+            text, usage={"completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": tokens}}
+        )
 
     result = run(serve(thinking))
     result.stdout.fnmatch_lines(["effort had no effect at none, low: same replies as the level beside it"])
@@ -244,8 +268,22 @@ def test_gate_met_with_partial_items(suite: Suite, run: Run, serve: Serve, mode:
 
 def test_gate_not_met(suite: Suite, run: Run, serve: Serve, pytester: pytest.Pytester, mode: tuple[str, ...]) -> None:
     """Exit status 1, by how much, and the smallest set of checks that would flip it."""
-    suite(**TRIO, t2=one_check("more", "toolCalling", weight=3, checks=[{**YES, "weight": 2}, {"type": "tool_called", "value": "x"}]))
-    result = run(serve(lambda r: "no" if "more" in r.prompt else "yes"), *FAST, "--tsuka-fail-under=medium", "--junitxml=r.xml", *mode)
+    suite(
+        **TRIO,
+        t2=one_check(
+            "more",
+            "toolCalling",
+            weight=3,
+            checks=[{**YES, "weight": 2}, {"type": "tool_called", "value": "x"}],
+        ),
+    )
+    result = run(
+        serve(lambda r: "no" if "more" in r.prompt else "yes"),
+        *FAST,
+        "--tsuka-fail-under=medium",
+        "--junitxml=r.xml",
+        *mode,
+    )
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
@@ -281,17 +319,37 @@ def test_several_models(suite: Suite, run: Run, serve: Serve, profiles: Profiles
     """A table, profiles and a gate line for each; the gate fails for the one that misses it."""
     suite(**TRIO)
     endpoint = serve(lambda r: "yes" if r.body["model"] == "m" else "no")
-    result = run(endpoint, "--tsuka-model=weak/one", "--tsuka-effort=none", "--tsuka-fail-under=large", "--junitxml=r.xml")
-    result.stdout.fnmatch_lines(["*tsuka: m*", "*tsuka: weak/one*", "gate not met (large): weak/one at none: tier small < large"])
-    assert {k: p["tier"] for k, p in profiles()["profiles"].items()} == {"m@none": "large", "weak/one@none": "small"}
+    result = run(
+        endpoint,
+        "--tsuka-model=weak/one",
+        "--tsuka-effort=none",
+        "--tsuka-fail-under=large",
+        "--junitxml=r.xml",
+    )
+    result.stdout.fnmatch_lines(
+        ["*tsuka: m*", "*tsuka: weak/one*", "gate not met (large): weak/one at none: tier small < large"]
+    )
+    assert {k: p["tier"] for k, p in profiles()["profiles"].items()} == {
+        "m@none": "large",
+        "weak/one@none": "small",
+    }
     assert 'name="tsuka.weak/one.tier" value="small"' in (pytester.path / "r.xml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("args", [(), ("-n", "2")])
-def test_all_models_of_an_endpoint(suite: Suite, run: Run, serve: Serve, profiles: Profiles, args: tuple[str, ...]) -> None:
+def test_all_models_of_an_endpoint(
+    suite: Suite, run: Run, serve: Serve, profiles: Profiles, args: tuple[str, ...]
+) -> None:
     """`all` asks for the list once; embedding models and the like are left out."""
     suite(**TRIO)
-    listed = {"data": [{"id": "chat-b"}, {"id": "text-embedding-3"}, {"id": "a:1"}, {"id": "x", "type": "embeddings"}]}
+    listed = {
+        "data": [
+            {"id": "chat-b"},
+            {"id": "text-embedding-3"},
+            {"id": "a:1"},
+            {"id": "x", "type": "embeddings"},
+        ]
+    }
     endpoint = serve(lambda r: Answer(json=listed) if r.method == "GET" else "yes")
     run(endpoint, "--tsuka-effort=none", *args, model="all").assert_outcomes(passed=6)
     assert set(profiles()["profiles"]) == {"a:1@none", "chat-b@none"}
@@ -332,7 +390,12 @@ def test_repeats(suite: Suite, run: Run, serve: Serve, profiles: Profiles, pytes
     args = (*FAST, "--tsuka-repeats=8", "--tsuka-json=r.json", "--tsuka-concurrency=1")
     result = run(serve(script), *args, "--tsuka-fail-under=medium")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["none * 0.75  medium (borderline)*", "none: instruction 1.00 *toolCalling 0.75 ?*, *? runs 0.00–1.00; 0% of 8 runs are medium; tier * at the lower bound*"])
+    result.stdout.fnmatch_lines(
+        [
+            "none * 0.75  medium (borderline)*",
+            "none: instruction 1.00 *toolCalling 0.75 ?*, *? runs 0.00–1.00; 0% of 8 runs are medium; tier * at the lower bound*",
+        ]
+    )
     profile = profiles()["profiles"]["m@none"]
     assert (profile["repeats"], profile["tierStability"], profile["scores"]["toolCalling"]) == (8, 0.0, 0.75)
     (tools,) = [v for v in results(pytester)["verdicts"] if v["benchmark"] == "tools"]
@@ -346,7 +409,11 @@ def test_repeats(suite: Suite, run: Run, serve: Serve, profiles: Profiles, pytes
 def test_text_calls_are_accepted_on_request(suite: Suite, run: Run, serve: Serve, profiles: Profiles) -> None:
     """Off: a call written as text is none, and the failure says so. On: it counts, and the profile records it."""
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-    suite(a=TRIO["10_i"], b=TRIO["20_j"], c=one_check("tools", "toolCalling", tools=[tool], checks=[{"type": "tool_called", "value": "f"}]))
+    suite(
+        a=TRIO["10_i"],
+        b=TRIO["20_j"],
+        c=one_check("tools", "toolCalling", tools=[tool], checks=[{"type": "tool_called", "value": "f"}]),
+    )
     endpoint = serve(lambda r: '<tool_call>{"name": "f", "arguments": {}}</tool_call> yes')
     result = run(endpoint, *FAST)
     result.stdout.fnmatch_lines(["*found no tool call; f({}) was written as text, which no agent could have executed*"])
@@ -380,7 +447,10 @@ def test_a_refused_parameter_is_left_out_and_recorded(suite: Suite, run: Run, se
     endpoint = serve(script)
     run(endpoint, *FAST, "--tsuka-concurrency=1").assert_outcomes(passed=3)
     assert sum("temperature" in r.body for r in endpoint.requests) == 1
-    assert profiles()["profiles"]["m@none"]["parameters"] == {"effortStyle": "reasoning_effort", "refused": ["temperature"]}
+    assert profiles()["profiles"]["m@none"]["parameters"] == {
+        "effortStyle": "reasoning_effort",
+        "refused": ["temperature"],
+    }
 
 
 def test_usage_that_is_not_reported_is_unknown(suite: Suite, run: Run, serve: Serve, profiles: Profiles) -> None:
@@ -388,7 +458,11 @@ def test_usage_that_is_not_reported_is_unknown(suite: Suite, run: Run, serve: Se
     suite(**TRIO)
     run(serve(lambda r: completion("yes", usage=None)), *FAST).assert_outcomes(passed=3)
     profile = profiles()["profiles"]["m@none"]
-    assert (profile["promptTokens"], profile["completionTokens"], profile["tokensPerSecond"]) == (None, None, None)
+    assert (profile["promptTokens"], profile["completionTokens"], profile["tokensPerSecond"]) == (
+        None,
+        None,
+        None,
+    )
     assert profile["avgCompletionTokens"] is None
 
 

@@ -30,7 +30,11 @@ def test_checks_under_their_item(suite: Suite, run: Run, serve: Serve, mode: tup
     endpoint = serve(lambda r: "yes sir")
     result = run(endpoint, *FAST, "-v", *mode)
     result.stdout.fnmatch_lines(
-        ["*FAILED*", "    ✓ contains value='yes'", "    ✗ word_count value=9 x2: expected 9 words, found 2 in “yes sir”"]
+        [
+            "*FAILED*",
+            "    ✓ contains value='yes'",
+            "    ✗ word_count value=9 x2: expected 9 words, found 2 in “yes sir”",
+        ]
     )
     quiet = run(endpoint, *FAST, "-v", "-o", "verbosity_subtests=0", *mode)
     quiet.stdout.no_fnmatch_line("    ✓*")
@@ -41,7 +45,10 @@ def test_checks_under_their_item(suite: Suite, run: Run, serve: Serve, mode: tup
 
 def test_junit(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, mode: tuple[str, ...]) -> None:
     """One testcase per item with its figures and checks, one failure that lists them, suite properties."""
-    suite(**{"10_i": TRIO["10_i"], "30_t": TRIO["30_t"]}, b=one_check("half", "json", weight=2, checks=[YES, {"type": "json_valid", "weight": 3}]))
+    suite(
+        **{"10_i": TRIO["10_i"], "30_t": TRIO["30_t"]},
+        b=one_check("half", "json", weight=2, checks=[YES, {"type": "json_valid", "weight": 3}]),
+    )
     run(serve(lambda r: "yes"), *FAST, "--junitxml=r.xml", *mode)
     root = xml_of(pytester)
     (whole,) = root.iter("testsuite")
@@ -80,7 +87,10 @@ def test_hostile_model_text(
     pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, kind: str, how: tuple[str, ...]
 ) -> None:
     """E05, E07: any text fails its item normally; XML and JSON parse; nothing steers the terminal."""
-    suite(a=one_check("text"), b=one_check("called", checks=[{"type": "tool_arg_equals", "arg": "k", "value": "v"}]))
+    suite(
+        a=one_check("text"),
+        b=one_check("called", checks=[{"type": "tool_arg_equals", "arg": "k", "value": "v"}]),
+    )
 
     def script(received: Received) -> Any:
         if "called" in received.prompt:
@@ -110,19 +120,36 @@ def test_no_secret_anywhere(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-SECRET-one")
     endpoint = serve(lambda r: error(401, f"key {r.headers['authorization']} at {r.path} is not valid"))
     url = f"http://user:pw-SECRET@127.0.0.1:{endpoint.port}/v1?key=q-SECRET&x=1"
-    args = (*FAST, f"--tsuka-base-url={url}", "-vv", "--showlocals", "--tb=long", "-rA", "--junitxml=r.xml", "--tsuka-json=r.json")
+    args = (
+        *FAST,
+        f"--tsuka-base-url={url}",
+        "-vv",
+        "--showlocals",
+        "--tb=long",
+        "-rA",
+        "--junitxml=r.xml",
+        "--tsuka-json=r.json",
+    )
     result = pytester.runpytest_subprocess("--tsuka-model=m", *args)
     result.assert_outcomes(errors=3)
     assert endpoint.requests[0].path == "/v1/chat/completions?key=q-SECRET&x=1"
-    everything = result.stdout.str() + result.stderr.str() + "".join(
-        p.read_text(encoding="utf-8") for p in pytester.path.rglob("*") if p.is_file() and p.suffix in (".xml", ".json")
+    everything = (
+        result.stdout.str()
+        + result.stderr.str()
+        + "".join(
+            p.read_text(encoding="utf-8")
+            for p in pytester.path.rglob("*")
+            if p.is_file() and p.suffix in (".xml", ".json")
+        )
     )
     assert "HTTP 401" in everything
     assert "is the API key right?" in everything
     assert "SECRET" not in everything
 
 
-def test_no_secret_after_success(suite: Suite, run: Run, serve: Serve, pytester: pytest.Pytester, profiles: Callable[[], Any]) -> None:
+def test_no_secret_after_success(
+    suite: Suite, run: Run, serve: Serve, pytester: pytest.Pytester, profiles: Callable[[], Any]
+) -> None:
     """The profile names the endpoint without its credentials."""
     suite(**TRIO)
     endpoint = serve(lambda r: "yes")
@@ -141,7 +168,9 @@ def test_progress_while_waiting(suite: Suite, run: Run, serve: Serve, monkeypatc
     monkeypatch.setattr(run_module, "BEAT_LOG", 0.2)
     suite(**TRIO)
     result = run(serve(lambda r: Answer(json=completion("yes"), delay=0.9 if "data" in r.prompt else 0)), *FAST)
-    result.stdout.fnmatch_lines(["  … 1 of 3 items done, 1 in flight, 0:0? elapsed, about 0:0? left; waiting for data?none?, * s"])
+    result.stdout.fnmatch_lines(
+        ["  … 1 of 3 items done, 1 in flight, 0:0? elapsed, about 0:0? left; waiting for data?none?, * s"]
+    )
 
 
 def test_an_unwritable_profile_fails_the_run(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve) -> None:
@@ -168,7 +197,9 @@ def test_another_endpoint_is_noted(suite: Suite, run: Run, serve: Serve) -> None
     suite(**TRIO)
     first = serve(lambda r: "yes")
     run(first, *FAST)
-    run(serve(lambda r: "yes"), *FAST).stdout.fnmatch_lines([f"note: m@none: replaces a profile measured at {first.url}"])
+    run(serve(lambda r: "yes"), *FAST).stdout.fnmatch_lines(
+        [f"note: m@none: replaces a profile measured at {first.url}"]
+    )
 
 
 def test_a_worker_that_dies(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve) -> None:
@@ -248,7 +279,12 @@ def test_a_plugin_check_with_a_typo(pytester: pytest.Pytester, suite: Suite, run
         """
     )
     result = run(None, "--tsuka-model=m")
-    result.stdout.fnmatch_lines(["*unknown check type 'palindrom'; did you mean 'palindrome'?*", "*checks?1?.leest: unknown field 'leest'*"])
+    result.stdout.fnmatch_lines(
+        [
+            "*unknown check type 'palindrom'; did you mean 'palindrome'?*",
+            "*checks?1?.leest: unknown field 'leest'*",
+        ]
+    )
 
 
 def test_a_misspelt_hook_is_an_error(pytester: pytest.Pytester) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from pytest_tsuka.backends.scripted import ScriptedBackend
 from pytest_tsuka.checks import BUILT_IN, Subject
 from pytest_tsuka.conversation import Exchange, Reply
 from pytest_tsuka.errors import BenchmarkError
 from pytest_tsuka.jsonfind import FoundJson, find_json
 from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.normal_text import filled_lines, words
 from pytest_tsuka.playing import play
 from pytest_tsuka.protocols import Request
-from pytest_tsuka.backends.scripted import ScriptedBackend
 from pytest_tsuka.replies import read_reply
 from pytest_tsuka.suite import parse_benchmark
-from pytest_tsuka.normal_text import words, filled_lines
 
 CASES = {c["id"]: c for c in json.loads((Path(__file__).parents[1] / "data" / "field_cases.json").read_text())}
 
@@ -90,7 +90,7 @@ def test_tool_calls(case_id: str) -> None:
     case = CASES[case_id]
     given = case["input"]
     tools = tools_of(case)
-    offered = tuple(t["function"]["name"] for t in tools)  # type: ignore[index,call-overload]
+    offered = tuple(t["function"]["name"] for t in tools)
     variants = given.get("variants", [given])
     expectations = case["expected"].get("variants", [case["expected"]] * len(variants))
     for variant, expected in zip(variants, expectations, strict=True):
@@ -161,8 +161,8 @@ FINAL: JsonObject = {"role": "assistant", "content": "done"}
 def test_replayed_arguments_are_a_string() -> None:
     """B01: arguments that came as an object go back as a JSON string."""
     requests = run_play([CASES["B01"]["input"]["message"], FINAL], [step(prompt="x"), step(toolResult="r")])
-    (sent,) = requests[1].messages[-2]["tool_calls"]  # type: ignore[misc,index]
-    assert sent["function"]["arguments"] == '{"city": "Oslo", "days": 2}'  # type: ignore[index,call-overload]
+    (sent,) = requests[1].messages[-2]["tool_calls"]
+    assert sent["function"]["arguments"] == '{"city": "Oslo", "days": 2}'
 
 
 def test_calls_that_share_an_id_are_answered_apart() -> None:
@@ -170,7 +170,7 @@ def test_calls_that_share_an_id_are_answered_apart() -> None:
     case = CASES["B15"]["input"]
     requests = run_play([case["message"], FINAL], [step(prompt="x"), step(toolResult=case["toolResult"])])
     assistant, *results = requests[1].messages[-3:]
-    ids = [c["id"] for c in assistant["tool_calls"]]  # type: ignore[union-attr,index,call-overload]
+    ids = [c["id"] for c in assistant["tool_calls"]]
     assert len(set(ids)) == 2
     assert [(r["tool_call_id"], r["content"]) for r in results] == list(zip(ids, ["A", "B"], strict=True))
 
@@ -185,7 +185,7 @@ def test_one_constant_id_in_every_step() -> None:
     history = requests[2].messages
     assert [m["role"] for m in history] == ["user", "assistant", "tool", "assistant", "tool"]
     assert [m["content"] for m in history if m["role"] == "tool"] == ["r1", "r2"]
-    ids = [m["tool_calls"][0]["id"] for m in history if m["role"] == "assistant"]  # type: ignore[index,call-overload]
+    ids = [m["tool_calls"][0]["id"] for m in history if m["role"] == "assistant"]
     assert len(set(ids)) == 2
     assert [m["tool_call_id"] for m in history if m["role"] == "tool"] == ids
 

@@ -19,7 +19,17 @@ documents = st.dictionaries(text, values, min_size=1, max_size=4)
 lists = st.lists(values, min_size=1, max_size=4)
 # Prose may hold apostrophes, quotes, placeholders, stray brackets; no character that begins a document of its own.
 prose = st.text(st.sampled_from("ab cdè.,'\"!:-\n()<>"), max_size=40)
-spoiled = st.sampled_from(["", "Close it with }. ", "Put {user} and {host} there.", "See [1] and [2].", "list[str] ", "{{ x }}\n", "a > b } ]"])
+spoiled = st.sampled_from(
+    [
+        "",
+        "Close it with }. ",
+        "Put {user} and {host} there.",
+        "See [1] and [2].",
+        "list[str] ",
+        "{{ x }}\n",
+        "a > b } ]",
+    ]
+)
 
 
 def found(reply: str, **more: Any) -> Any:
@@ -46,7 +56,13 @@ def test_an_object_in_a_sentence(value: Any, before: str, after: str) -> None:
     assert found(f"x{before} {json.dumps(value, ensure_ascii=False)} {after}") == value
 
 
-@given(documents | lists, prose, prose, st.sampled_from(["json", "", "JSON", "javascript"]), st.sampled_from([None, 2]))
+@given(
+    documents | lists,
+    prose,
+    prose,
+    st.sampled_from(["json", "", "JSON", "javascript"]),
+    st.sampled_from([None, 2]),
+)
 def test_a_fence(value: Any, before: str, after: str, language: str, indent: int | None) -> None:
     assert found(f"{before}\n```{language}\n{json.dumps(value, indent=indent)}\n```\n{after}") == value
 
@@ -138,7 +154,7 @@ def test_a_repair_invents_no_string(value: Any, seed: int) -> None:
 
 
 @settings(max_examples=300)
-@given(st.text(st.sampled_from('{}[]",:\\`\n abtrue0-.ef\'#/*'), max_size=300))
+@given(st.text(st.sampled_from("{}[]\",:\\`\n abtrue0-.ef'#/*"), max_size=300))
 def test_noise_never_raises(reply: str) -> None:
     find_json(reply)
     find_json(reply, truncated=True)
@@ -173,14 +189,22 @@ def test_bounds() -> None:
     ("reply", "value", "how"),
     [
         ("Here:\n[1, 2]\nDone.", [1, 2], "prose"),
-        ('{"items": [{"id": 1}, {"id": oops}, {"id": 3}]}', {"items": [{"id": 1}, {"id": "oops"}, {"id": 3}]}, "repaired"),
-        ('{name: "Ada", pets: [{"k": 1}]}\n\nHope that helps!', {"name": "Ada", "pets": [{"k": 1}]}, "repaired"),
+        (
+            '{"items": [{"id": 1}, {"id": oops}, {"id": 3}]}',
+            {"items": [{"id": 1}, {"id": "oops"}, {"id": 3}]},
+            "repaired",
+        ),
+        (
+            '{name: "Ada", pets: [{"k": 1}]}\n\nHope that helps!',
+            {"name": "Ada", "pets": [{"k": 1}]},
+            "repaired",
+        ),
         ('{"items": [\n{"id": 1},\n{"id": 2}\n]', {"items": [{"id": 1}, {"id": 2}]}, "repaired"),
         ('He said "hi. {"a": oops} and {"b": 1}', {"b": 1}, "prose"),
         ('{"quoted": "None", x: None}', {"quoted": "None", "x": None}, "repaired"),
         ('{"a": "b" /* c */, "u": "http://x#y"}', {"a": "b", "u": "http://x#y"}, "repaired"),
         ('```\n{"a": "x\n```\ny"}\n```', {"a": "x\n```\ny"}, "repaired"),
-        ('{“a”: “b”}', {"a": "b"}, "repaired"),
+        ("{“a”: “b”}", {"a": "b"}, "repaired"),
         ("42", 42, "whole"),
         ('"text"', "text", "whole"),
     ],
@@ -193,7 +217,20 @@ def test_documented_choices(reply: str, value: Any, how: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["See [1] for more", "[1] Smith 2020\n[2] Doe", '{"a": }', '{"a": "cut', '{"a": 1', '{"a": [1, 2', '{"a": "x", "b"', "", "{user}", "[TODO] write", "- [x] done", '{"a": 1,'],
+    [
+        "See [1] for more",
+        "[1] Smith 2020\n[2] Doe",
+        '{"a": }',
+        '{"a": "cut',
+        '{"a": 1',
+        '{"a": [1, 2',
+        '{"a": "x", "b"',
+        "",
+        "{user}",
+        "[TODO] write",
+        "- [x] done",
+        '{"a": 1,',
+    ],
 )
 def test_what_is_no_json(reply: str) -> None:
     """Citations, placeholders, and documents cut in the middle of a value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import json
 import time
@@ -28,17 +29,23 @@ def request(effort: str = "low", model: str = "m") -> Request:
     return Request(model=model, effort=effort, messages=USER)
 
 
-def ask(endpoint: FakeEndpoint, *, times: int = 1, effort: str = "low", retries: int = 2, limits: Limits | None = None, **options: Any) -> Any:
+def ask(
+    endpoint: FakeEndpoint,
+    *,
+    times: int = 1,
+    effort: str = "low",
+    retries: int = 2,
+    limits: Limits | None = None,
+    **options: Any,
+) -> Any:
     """The exchange, or the BackendError, of the last of `times` requests one after another."""
 
     async def go() -> Any:
         backend = OpenAIBackend(endpoint.url, limits=limits or Limits(retries=retries, timeout=20), **options)
         async with backend:
             for _ in range(times - 1):
-                try:
+                with contextlib.suppress(BackendError):
                     await backend.complete(request(effort))
-                except BackendError:
-                    pass
             return await backend.complete(request(effort)), backend.parameters("m")
 
     try:
@@ -136,29 +143,65 @@ def test_an_unknown_proxy_scheme_elsewhere_is_an_error_of_the_item(monkeypatch: 
     [
         (error(401, "bad key"), 1, r"HTTP 401: bad key \(is the API key right\?\)"),
         (error(403, "not yours"), 1, r"HTTP 403: not yours \(may this key use this model\?\)"),
-        (error(404, "model 'm' not found"), 1, r"HTTP 404: model 'm' not found \(is 'm' the model's exact name\?\)"),
+        (
+            error(404, "model 'm' not found"),
+            1,
+            r"HTTP 404: model 'm' not found \(is 'm' the model's exact name\?\)",
+        ),
         (error(404, "no route"), 1, r"is http://127.0.0.1:\d+/v1/chat/completions the right address\?"),
-        (Answer(404, body=b"<html><h1>404</h1></html>", headers={"content-type": "text/html"}), 1, r"non-JSON 404 from http.*; is /v1 missing in the base URL\?"),
-        (Answer(200, body=b"<!doctype html><title>Web UI</title>"), 1, "got a web page from .*, check the base URL"),
+        (
+            Answer(404, body=b"<html><h1>404</h1></html>", headers={"content-type": "text/html"}),
+            1,
+            r"non-JSON 404 from http.*; is /v1 missing in the base URL\?",
+        ),
+        (
+            Answer(200, body=b"<!doctype html><title>Web UI</title>"),
+            1,
+            "got a web page from .*, check the base URL",
+        ),
         (Answer(502, body=b"<html>502 Bad Gateway</html>"), 3, r"HTTP 502 from .* \(after 3 attempts\)"),
         (error(500, "boom"), 3, r"HTTP 500: boom \(after 3 attempts\)"),
         (error(529, "overloaded"), 3, "HTTP 529"),
         (error(400, "context too long"), 1, "HTTP 400: context too long"),
-        (error(429, "no credit left on this account", type="insufficient_quota"), 1, "the quota of this key is used up"),
-        (error(429, "slow down", {"retry-after": "86400"}), 1, r"Retry-After asks for 86400 s, which is not waited for"),
+        (
+            error(429, "no credit left on this account", type="insufficient_quota"),
+            1,
+            "the quota of this key is used up",
+        ),
+        (
+            error(429, "slow down", {"retry-after": "86400"}),
+            1,
+            r"Retry-After asks for 86400 s, which is not waited for",
+        ),
         (Answer(json={"id": "x", "object": "chat.completion"}), 1, r'no choices in response: \{"id": "x"'),
         (Answer(json={"choices": []}), 1, r'no choices in response: \{"choices": \[\]\}'),
         (Answer(json={"code": "limit", "message": "daily cap"}), 1, "no choices in response: .*daily cap"),
         (Answer(json={"error": {"message": "upstream died", "code": 502}}), 3, "upstream died"),
         (Answer(json=[1]), 1, "no choices in response"),
-        (Answer(body=bytes.fromhex("1f8b0800ff")), 3, r"response is not valid UTF-8 JSON \(first bytes 1f 8b 08 00 \.\.\.\)"),
+        (
+            Answer(body=bytes.fromhex("1f8b0800ff")),
+            3,
+            r"response is not valid UTF-8 JSON \(first bytes 1f 8b 08 00 \.\.\.\)",
+        ),
         (Answer(body=b'{"choices": [{"mess'), 3, "response is not JSON"),
         (Answer(body=b""), 3, "an empty response"),
         (Answer(301, json={}, headers={"location": "https://x/v1"}), 1, "301"),
-        (Answer(400, json={"object": "error", "message": "1 validation error in body: seed", "code": 400}), 1, "1 validation error in body: seed"),
-        (Answer(422, json={"detail": [{"loc": ["body", "messages"], "msg": "field required"}]}), 1, "body.messages: field required"),
+        (
+            Answer(400, json={"object": "error", "message": "1 validation error in body: seed", "code": 400}),
+            1,
+            "1 validation error in body: seed",
+        ),
+        (
+            Answer(422, json={"detail": [{"loc": ["body", "messages"], "msg": "field required"}]}),
+            1,
+            "body.messages: field required",
+        ),
         (Answer(reset=True), 3, "the connection broke off"),
-        (Answer(json=completion("half a body that never comes"), cut=20), 3, r"the connection broke off|response is not JSON"),
+        (
+            Answer(json=completion("half a body that never comes"), cut=20),
+            3,
+            r"the connection broke off|response is not JSON",
+        ),
     ],
 )
 def test_errors(serve: Serve, answer: Answer, attempts: int, said: str) -> None:
@@ -173,7 +216,12 @@ def test_errors(serve: Serve, answer: Answer, attempts: int, said: str) -> None:
 
 def test_a_passing_failure_is_retried(serve: Serve) -> None:
     """D11, D20: 503, half a body, a reset: the good answer that follows counts, with its attempts."""
-    answers: list[Any] = [error(503, "busy"), Answer(json=completion("x"), cut=20), Answer(reset=True), completion("ok")]
+    answers: list[Any] = [
+        error(503, "busy"),
+        Answer(json=completion("x"), cut=20),
+        Answer(reset=True),
+        completion("ok"),
+    ]
     endpoint = serve(lambda r: answers[r.number])
     exchange = answered(endpoint, retries=3)
     assert (exchange.message["content"], exchange.attempts) == ("ok", 4)
@@ -262,8 +310,15 @@ def test_a_parameter_is_not_dropped_twice(serve: Serve) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        error(400, "reasoning_effort: value 'xhigh' is not accepted here, use low, medium or high", code="unsupported_value"),
-        Answer(400, json={"object": "error", "message": "1 validation error in body: reasoning_effort", "code": 400}),
+        error(
+            400,
+            "reasoning_effort: value 'xhigh' is not accepted here, use low, medium or high",
+            code="unsupported_value",
+        ),
+        Answer(
+            400,
+            json={"object": "error", "message": "1 validation error in body: reasoning_effort", "code": 400},
+        ),
         error(400, "Unsupported value", param="reasoning_effort"),
         error(422, "this model does not support thinking"),
     ],
@@ -303,7 +358,17 @@ def test_effort_styles(serve: Serve, style: str, effort: str, fields: dict[str, 
 # --- usage, reasoning ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 4, "completion_tokens": None}, {"completion_tokens": -1}, "many", {"completion_tokens": True}])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 4, "completion_tokens": None},
+        {"completion_tokens": -1},
+        "many",
+        {"completion_tokens": True},
+    ],
+)
 def test_missing_usage(serve: Serve, usage: Any) -> None:
     """D14: unknown is None."""
     exchange = answered(serve(lambda r: completion("ok", usage=usage)))
@@ -371,8 +436,23 @@ def test_streamed_tool_calls(serve: Serve) -> None:
         return [(c.name, c.arguments) for c in reply.tool_calls]
 
     expected = [("a", {"x": 1}), ("b", {})]
-    assert read(tool(0, id="1", name="a", arguments=""), tool(0, arguments='{"x"'), tool(0, arguments=": 1}"), tool(1, id="2", name="b", arguments="{}")) == expected
-    assert read(tool(None, id="1", name="a", arguments='{"x": 1'), tool(None, arguments="}"), tool(None, id="2", name="b", arguments="")) == expected
+    assert (
+        read(
+            tool(0, id="1", name="a", arguments=""),
+            tool(0, arguments='{"x"'),
+            tool(0, arguments=": 1}"),
+            tool(1, id="2", name="b", arguments="{}"),
+        )
+        == expected
+    )
+    assert (
+        read(
+            tool(None, id="1", name="a", arguments='{"x": 1'),
+            tool(None, arguments="}"),
+            tool(None, id="2", name="b", arguments=""),
+        )
+        == expected
+    )
     assert read(tool(0, id="1", name="a", arguments='{"x": 1}'), tool(0, id="2", name="b", arguments="{}")) == expected
 
 
@@ -380,7 +460,10 @@ def test_streamed_tool_calls(serve: Serve) -> None:
     ("events", "said"),
     [
         ([(0.0, event({"content": "half"}))], "the stream ended before the reply was complete"),
-        ([(0.0, event({"content": "a"})), (5.0, event({}, finish="stop"))], "the stream was silent for 0.3 s"),
+        (
+            [(0.0, event({"content": "a"})), (5.0, event({}, finish="stop"))],
+            "the stream was silent for 0.3 s",
+        ),
         ([(0.0, 'data: {"error": {"message": "out of memory"}}\n\n')], "out of memory"),
         ([(0.0, "data: <html>\n\n")], "an event is not JSON"),
     ],

@@ -18,7 +18,13 @@ from pytest_tsuka.profile import BENCHMARK_VERSION, update_profiles
 
 def entry(tier: str = "large", **changes: Any) -> dict[str, Any]:
     scores = {"instruction": 1.0, "json": 1.0, "toolCalling": 1.0}
-    return {"tier": tier, "scores": scores, "benchmarkVersion": BENCHMARK_VERSION, "testsHash": "abcd1234", **changes}
+    return {
+        "tier": tier,
+        "scores": scores,
+        "benchmarkVersion": BENCHMARK_VERSION,
+        "testsHash": "abcd1234",
+        **changes,
+    }
 
 
 def profiles(entries: dict[str, Any], recommendations: dict[str, str] | None = None, **more: Any) -> ModelProfiles:
@@ -99,17 +105,33 @@ def test_loading(tmp_path: Path) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
-@given(others=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), json_values, max_size=4), extra=json_values)
-def test_what_we_do_not_know_survives(tmp_path_factory: pytest.TempPathFactory, others: dict[str, Any], extra: Any) -> None:
+@given(
+    others=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), json_values, max_size=4),
+    extra=json_values,
+)
+def test_what_we_do_not_know_survives(
+    tmp_path_factory: pytest.TempPathFactory, others: dict[str, Any], extra: Any
+) -> None:
     """Other models' profiles and unknown keys come through a rewrite unchanged."""
     file = tmp_path_factory.mktemp("p") / "models_profile.json"
-    before = {"profiles": {k: v for k, v in others.items() if k != "mine@low"}, "recommendations": {}, "theirs": extra}
+    before = {
+        "profiles": {k: v for k, v in others.items() if k != "mine@low"},
+        "recommendations": {},
+        "theirs": extra,
+    }
     file.write_text(json.dumps(before), encoding="utf-8")
 
     def change(data: dict[str, Any]) -> None:

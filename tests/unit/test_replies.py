@@ -37,7 +37,10 @@ def test_thinking(raw: str, answer: str) -> None:
     assert normalise(split_thinking(raw)[1]) == answer
 
 
-@given(st.text(st.sampled_from("ab <>/\n"), max_size=30), st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(lambda t: "<" not in t))
+@given(
+    st.text(st.sampled_from("ab <>/\n"), max_size=30),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(lambda t: "<" not in t),
+)
 def test_a_closed_block_leaves_the_answer(thought: str, answer: str) -> None:
     assert split_thinking(f"<think>{thought}</think>{answer}")[1] == answer
 
@@ -70,7 +73,10 @@ def test_normalising_is_idempotent_and_encodable(raw: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("- uno\n* due\n+ tre\n1. quattro\n2) cinque\n• sei", ["uno", "due", "tre", "quattro", "cinque", "sei"]),
+        (
+            "- uno\n* due\n+ tre\n1. quattro\n2) cinque\n• sei",
+            ["uno", "due", "tre", "quattro", "cinque", "sei"],
+        ),
         ("- [x] fatto\n- [ ] da fare", ["fatto", "da", "fare"]),
         ("> 1. citato", ["citato"]),
         ("**1.** Oslo", ["Oslo"]),
@@ -94,7 +100,10 @@ def test_words(text: str, found: list[str]) -> None:
 
 
 def one_call(arguments: Any) -> Any:
-    message = {"content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": arguments}}]}
+    message = {
+        "content": None,
+        "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": arguments}}],
+    }
     return read_reply(Exchange(message), ("f",)).tool_calls[0]
 
 
@@ -124,7 +133,12 @@ def test_arguments(sent: Any, arguments: Any) -> None:
     assert (call.problem is None) == (arguments is not None)
 
 
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.text(st.characters(exclude_categories=["Cs"]))))
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])),
+        st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    )
+)
 def test_valid_arguments_come_out_equal(arguments: dict[str, Any]) -> None:
     assert one_call(json.dumps(arguments)).arguments == arguments
     assert one_call(json.dumps(json.dumps(arguments))).arguments == arguments
@@ -169,10 +183,20 @@ def test_calls_written_as_text(text: str) -> None:
     reply = read_reply(Exchange({"content": text}), ("weather",))
     assert reply.tool_calls == ()
     assert "written as text" in reply.notes[-1]
-    assert read_reply(Exchange({"content": text}), ("weather",), accept_text_calls=True).tool_calls[0].arguments == {"city": "Roma"}
+    assert read_reply(Exchange({"content": text}), ("weather",), accept_text_calls=True).tool_calls[0].arguments == {
+        "city": "Roma"
+    }
 
 
-@pytest.mark.parametrize("text", ['{"name": "Anna", "arguments": {}}', '{"name": "weather"}', "weather(city='Roma')", "I would call weather."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "Anna", "arguments": {}}',
+        '{"name": "weather"}',
+        "weather(city='Roma')",
+        "I would call weather.",
+    ],
+)
 def test_what_is_no_call(text: str) -> None:
     """A record with a name is no call unless a tool of that name was offered."""
     assert find_text_calls(text, ("weather",)) == ()

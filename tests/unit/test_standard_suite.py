@@ -84,7 +84,11 @@ WRITE_FIRST, WRITE_SECOND = IDEAL["tool_write_append"]
         ("frase_8_parole", [{"content": "Stamattina il vecchio pescatore porta le reti al mare."}], 0.75),
         ("frase_8_parole", [{"content": "Oggi il pescatore porta le reti al mare."}], 0.75),
         ("frase_8_parole", [{"content": "Stamattina un pescatore porta le reti al mare."}], 0.75),
-        ("frase_8_parole", [{"content": "Ecco la frase: Stamattina il pescatore porta le reti al mare."}], 0.5),
+        (
+            "frase_8_parole",
+            [{"content": "Ecco la frase: Stamattina il pescatore porta le reti al mare."}],
+            0.5,
+        ),
         # the apple, as a word; a numbered list; six fruits
         ("lista_vincoli_negativi", [{"content": "mela\npera\npesca\nkiwi\nfico"}], 0.75),
         ("lista_vincoli_negativi", [{"content": "melagrana\npera\npesca\nkiwi\nfico"}], 1.0),
@@ -105,13 +109,27 @@ WRITE_FIRST, WRITE_SECOND = IDEAL["tool_write_append"]
         ("catena_tool_distrattori", [CHAIN_SECOND, {"content": "fatto"}], 0.0),
         (
             "catena_tool_distrattori",
-            [CHAIN_FIRST, {"content": "", "tool_calls": [call("fissa_appuntamento", {"contatto_id": "CT-1042", "data": "2027-03-12"})]}],
+            [
+                CHAIN_FIRST,
+                {
+                    "content": "",
+                    "tool_calls": [call("fissa_appuntamento", {"contatto_id": "CT-1042", "data": "2027-03-12"})],
+                },
+            ],
             4 / 6,
         ),
-        ("catena_tool_distrattori", [{"tool_calls": [call("cerca_documenti", {"testo": "Bianchi"})]}, {"content": "?"}], 0.0),
+        (
+            "catena_tool_distrattori",
+            [{"tool_calls": [call("cerca_documenti", {"testo": "Bianchi"})]}, {"content": "?"}],
+            0.0,
+        ),
         ("catena_tool_distrattori", [{"content": "Non trovo Luca Bianchi."}], 0.0),
         # calls what it was told not to; talks without answering
-        ("trappola_astensione", [{"content": None, "tool_calls": [call("svuota_cestino", {"conferma": True})]}], 0.0),
+        (
+            "trappola_astensione",
+            [{"content": None, "tool_calls": [call("svuota_cestino", {"conferma": True})]}],
+            0.0,
+        ),
         ("trappola_astensione", [{"content": "Sì, si potrebbero recuperare."}], 0.25),
         # forgets the append flag; appends the whole file again; writes only text
         (
@@ -121,7 +139,10 @@ WRITE_FIRST, WRITE_SECOND = IDEAL["tool_write_append"]
         ),
         (
             "tool_write_append",
-            [WRITE_FIRST, {"tool_calls": [call("scrivi_file", {"percorso": "spesa.txt", "testo": "latte\npane"})]}],
+            [
+                WRITE_FIRST,
+                {"tool_calls": [call("scrivi_file", {"percorso": "spesa.txt", "testo": "latte\npane"})]},
+            ],
             5 / 8,
         ),
         ("tool_write_append", [{"content": "Ho creato il file spesa.txt."}], 0.0),

