@@ -15,9 +15,18 @@ NOT_EXECUTED = "error: this call was not executed"
 
 
 async def play(
-    benchmark: Benchmark, model: str, effort: str, backend: Backend, *, accept_text_calls: bool = False
+    benchmark: Benchmark,
+    model: str,
+    effort: str,
+    backend: Backend,
+    *,
+    accept_text_calls: bool = False,
+    label: str = "",
 ) -> Conversation:
-    """The whole conversation. Raises BackendError when the endpoint could not be measured."""
+    """The whole conversation. Raises BackendError when the endpoint could not be measured.
+
+    `label` names the item in messages and recordings; the default is the benchmark and the effort.
+    """
     history = _History(benchmark)
     turns: list[Turn] = []
     for number, step in enumerate(benchmark.all_steps):
@@ -39,7 +48,7 @@ async def play(
             effort=effort,
             messages=history.messages,
             tools=benchmark.tools,
-            label=f"{benchmark.name}[{effort}] turn {number + 1}",
+            label=f"{label or f'{benchmark.name}[{effort}]'} turn {number + 1}",
         )
         exchange = await backend.complete(request)
         reply = read_reply(exchange, benchmark.tool_names, accept_text_calls=accept_text_calls)

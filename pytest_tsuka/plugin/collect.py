@@ -119,7 +119,9 @@ class EffortItem(pytest.Item):
         return state_of(self.config)
 
     def jobs(self) -> list[Future[Conversation]]:
-        """The conversations of this item, started if they are not yet."""
+        """The conversations of this item, started if they are not yet; none when its verdict is known already."""
+        if self.state.resumed(self):
+            return []
         return [self.state.prefetch(self, run) for run in range(self.state.settings.repeats)]
 
     def setup(self) -> None:
@@ -144,12 +146,15 @@ class EffortItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judges the conversations; below full score the item fails, or is PARTIAL under a gate."""
-        runs = [judge(self.benchmark, conversation) for conversation in self._conversations]
-        self._conversations = []
-        self.verdict = self._make_verdict(combined_outcome(runs), mean_verdict_score(runs), None, runs)
+        self.verdict = self.state.resumed(self) or self._judged()
         self.user_properties.extend(properties(self.verdict))
         if self.verdict["outcome"] != PASSED and not self.state.settings.gated:
             raise WrongAnswer(self.verdict)
+
+    def _judged(self) -> Verdict:
+        runs = [judge(self.benchmark, conversation) for conversation in self._conversations]
+        self._conversations = []
+        return self._make_verdict(combined_outcome(runs), mean_verdict_score(runs), None, runs)
 
     def _unscored(self, outcome: str, error: str) -> Verdict:
         verdict = self._make_verdict(outcome, None, error, [])

@@ -99,6 +99,12 @@ OPTIONS = (
     ),
     Option("text-calls", "accept tool calls that were only written as text", None, "bool", False),
     Option("threads", "threads of the embedded model (default: all cores but one)", "N", "int", 0, convert=int),
+    Option("record", "write every answer to a file in this folder, for --tsuka-replay", "FOLDER", "string", ""),
+    Option("replay", "answer from the recordings in this folder, without a network", "FOLDER", "string", ""),
+    Option(
+        "resume", "play only what a broken-off run of the same suite and settings did not finish", None, "bool", False
+    ),
+    Option("store", "database of runs", "PATH", "string", ".tsuka/tsuka.db"),
     Option("profile", "file of the profiles", "PATH", "string", "models_profile.json"),
     Option("json", "write every verdict to this JSON file", "PATH", "string", ""),
     Option(
@@ -167,6 +173,10 @@ class Settings:
     stream: bool
     text_calls: bool
     threads: int
+    record: Path | None
+    replay: Path | None
+    resume: bool
+    store: Path
     profile: Path
     json: Path | None
     requirements: tuple[Requirement, ...]
@@ -196,6 +206,8 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
     for key in ("timeout", "item-timeout", "idle-timeout"):
         if not values["tsuka_" + key.replace("-", "_")] > 0:
             raise SettingsError(f"--tsuka-{key} must be more than 0 seconds")
+    if values["tsuka_record"] and values["tsuka_replay"]:
+        raise SettingsError("--tsuka-record and --tsuka-replay exclude each other: a replay hears nothing new")
     base_url = values["tsuka_base_url"] or os.environ.get("OPENAI_BASE_URL") or "http://localhost:11434/v1"
     read_base_url(base_url)
     efforts = read_efforts(values["tsuka_effort"])
@@ -228,8 +240,12 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         stream=values["tsuka_stream"],
         text_calls=values["tsuka_text_calls"],
         threads=values["tsuka_threads"],
+        record=_path_or_none(config, values, "tsuka_record"),
+        replay=_path_or_none(config, values, "tsuka_replay"),
+        resume=values["tsuka_resume"],
+        store=_in_folder_of(config, "tsuka_store", values["tsuka_store"]),
         profile=_in_folder_of(config, "tsuka_profile", values["tsuka_profile"]),
-        json=_in_folder_of(config, "tsuka_json", values["tsuka_json"]) if values["tsuka_json"] else None,
+        json=_path_or_none(config, values, "tsuka_json"),
         requirements=tuple(read_requirement(text, policy) for text in values["tsuka_fail_under"]),
         gate_effort=gate_effort,
         gate_on_lower_bound=values["tsuka_gate_on"] == "lower",
@@ -240,6 +256,10 @@ def _value(config: pytest.Config, option: Option) -> Any:
     given = config.getoption(option.key, None)
     ini = config.getini(option.key)  # read in any case: a wrong type is an error now, not later
     return ini if given is None or given is False else given
+
+
+def _path_or_none(config: pytest.Config, values: dict[str, Any], key: str) -> Path | None:
+    return _in_folder_of(config, key, values[key]) if values[key] else None
 
 
 def _in_folder_of(config: pytest.Config, key: str, value: str) -> Path:

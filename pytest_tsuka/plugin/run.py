@@ -65,6 +65,8 @@ def _fetch_weights(state: State, items: list[EffortItem], terminal: pytest.Termi
     from pytest_tsuka.backends.weights import ensure_weights
     from pytest_tsuka.errors import BackendError
 
+    if state.settings.replay:
+        return
     for model in {item.model for item in items if item.model.fetch}:
         try:
             state.weights[model.name] = ensure_weights(lambda line: terminal.write_line(line) if terminal else None)
@@ -136,7 +138,7 @@ class Feeder:
         elapsed = now - self._begun
         played = engine.progress.done / self._state.settings.repeats
         left = f", about {_clock(elapsed / played * (total - played))} left" if played >= 1 else ""
-        running = max((engine.seconds_running((item.nodeid, run)) or 0) for run in range(self._state.settings.repeats))
+        running = max(engine.seconds_running((item.nodeid, run)) or 0 for run in range(self._state.settings.repeats))
         slow = f"; waiting for {one_line(item.name)}, {running:.0f} s" if running else ""
         in_flight = engine.progress.in_flight
         self._terminal.write_line(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import time
 from collections.abc import Generator
 from functools import cached_property
@@ -20,6 +22,7 @@ from pytest_tsuka.verdict import PASSED, Verdict, score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.gate import GateFailure
+    from pytest_tsuka.store import Store
     from pytest_tsuka.sweep import ModelResult
 
 
@@ -32,13 +35,16 @@ def configure(config: pytest.Config, names: list[str]) -> None:
     models = list(settings.models)
     if "all" in names:
         models += _all_models(config, settings)
-    if any(model.in_process for model in models) and (distributed or is_worker):
+    if any(m.in_process for m in models) and (distributed or is_worker) and not settings.replay:
         raise pytest.UsageError(
             "pytest-tsuka: an embedded model runs inside this process, each worker would load it again:"
             " drop -n, conversations already run concurrently (--tsuka-concurrency)"
         )
     named = _put_folder_in(config, settings)
-    State(config, settings, policy, tuple(dict.fromkeys(models)), named).store()
+    state = State(config, settings, policy, tuple(dict.fromkeys(models)), named)
+    state.store()
+    if settings.replay:
+        state.backend(state.models[0].name)  # a folder without recordings is a usage error now
     config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
     if not is_worker:
         config.pluginmanager.register(Controller(config), "tsuka-controller")
@@ -71,6 +77,11 @@ def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
 
     if hasattr(config, "workerinput"):
         return [Model(name) for name in config.workerinput["tsuka_models"]]
+    if settings.replay:
+        from pytest_tsuka.backends.replay import ReplayBackend
+
+        replay = settings.replay
+        return [Model(name) for name in usage_error(lambda: ReplayBackend(replay, {})).models]
     try:
         entries = asyncio.run(list_models(settings.base_url, api_key=settings.api_key))
     except BackendError as error:
@@ -82,9 +93,10 @@ def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
 
 
 def send_to_worker(node: Any) -> None:
-    """The models that `all` stood for."""
+    """The models that `all` stood for, and the verdicts that are known already."""
     if state := find_state(node.config):
         node.workerinput["tsuka_models"] = [model.name for model in state.models]
+        node.workerinput["tsuka_resumed"] = [as_transport(verdict) for verdict in state.finished_before.values()]
 
 
 class ReportWriter:
@@ -93,7 +105,11 @@ class ReportWriter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Hooks are resolved now, where a single process, a controller and workers see the same."""
-        _ = state_of(session.config).registry
+        state = state_of(session.config)
+        _ = state.registry
+        for text in getattr(session.config, "workerinput", {}).get("tsuka_resumed", ()):
+            verdict: Verdict = json.loads(text)
+            state.finished_before[verdict["model"], verdict["effort"], verdict["benchmark"]] = verdict
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -115,7 +131,8 @@ class Controller:
         self.state = state_of(config)
         self._verdicts: dict[str, Verdict] = {}
         self._started = time.time()
-        self._collect_errors = 0
+        self._store: Store | None = None
+        self._run = 0
         self.results: list[ModelResult] = []
         self.gate_failures: list[GateFailure] | None = None
         self.notes: list[str] = []
@@ -160,14 +177,53 @@ class Controller:
 
         if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
             self._config.pluginmanager.register(TerminalReport(self, terminal), "tsuka-terminal")
+        if not self._dry:
+            self._open_store()
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self._collect_errors += report.failed
+    def _open_store(self) -> None:
+        """Before workers start, which are told what a broken-off run had finished."""
+        from pytest_tsuka.store import Store, StoreError
+
+        state = self.state
+        try:
+            self._store = Store(state.settings.store)
+            if state.settings.resume:
+                self._resume(self._store)
+            self._run = self._store.begin_run()
+        except StoreError as error:
+            if state.settings.resume:
+                raise pytest.UsageError(f"pytest-tsuka: --tsuka-resume: {error}") from None
+            self.notes.append(f"nothing can be resumed later: {error}")
+            self._store = None
+
+    def _resume(self, store: Store) -> None:
+        state = self.state
+        resumed = store.broken_off(
+            {model.name: state.conditions(model.name) for model in state.models},
+            state.settings.efforts,
+            [benchmark.name for benchmark in state.suite.benchmarks.values()],
+        )
+        state.finished_before.update(resumed.verdicts)
+        if resumed.started is None:
+            self.notes.append("nothing to resume: no broken-off run of this suite with these settings")
+        else:
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(resumed.started))
+            self.notes.append(f"{len(resumed.verdicts)} verdicts were taken from the run begun at {when}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if text := getattr(report, "tsuka", None):
             verdict: Verdict = json.loads(text)
             self._verdicts[report.nodeid] = verdict
+            self._keep(verdict)
+
+    def _keep(self, verdict: Verdict) -> None:
+        if self._store is None:
+            return
+        try:
+            self._store.add(self._run, self.state.conditions(verdict["model"]), verdict)
+        except sqlite3.Error as error:
+            self.notes.append(f"nothing can be resumed later: {self.state.settings.store}: {error}")
+            self._store = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
@@ -186,6 +242,7 @@ class Controller:
         bad_end = exitstatus in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
         if self._dry or (bad_end and not self._verdicts):
             return
+        self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
         from pytest_tsuka.sweep import summarise
 
         self.results = summarise(self._expectation(), self.verdicts)
@@ -198,6 +255,14 @@ class Controller:
         failed = bool(self.gate_failures) or bool(self.problems)
         if failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _close_store(self, *, finished: bool) -> None:
+        if self._store is None:
+            return
+        with contextlib.suppress(sqlite3.Error):
+            if finished:
+                self._store.end_run(self._run)
+            self._store.close()
 
     def _expectation(self) -> Any:
         from pytest_tsuka.suite import tests_hash

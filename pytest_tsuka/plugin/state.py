@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -12,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tsuka.backends.catalog import Model, node_labels
+from pytest_tsuka.backends.replay import RecordingBackend, ReplayBackend
 from pytest_tsuka.errors import BackendError, Problem, SettingsError
 from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.plugin.options import Settings
+from pytest_tsuka.profile import BENCHMARK_VERSION
 from pytest_tsuka.scoring import TierPolicy
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_tsuka.plugin.collect import EffortItem
     from pytest_tsuka.protocols import Backend
     from pytest_tsuka.suite import Suite
+    from pytest_tsuka.verdict import Verdict
 
 JobKey = tuple[str, int]
 HOOKS = ("pytest_tsuka_check_types", "pytest_tsuka_backend", "pytest_tsuka_tier_policy")
@@ -53,6 +58,7 @@ class State:
     engine: Engine[JobKey, Conversation] | None = None
     weights: dict[str, Path] = field(default_factory=dict)
     unfetched: dict[str, BackendError] = field(default_factory=dict)
+    finished_before: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     _backends: dict[str, Backend] = field(default_factory=dict)
     _hook_counts: dict[str, int] = field(default_factory=dict)
 
@@ -155,10 +161,39 @@ class State:
     def backend(self, name: str) -> Backend:
         """The backend of a model: a plugin's, llama.cpp in this process, or the endpoint (one for all)."""
         model = next((m for m in self.models if m.name == name), Model(name))
-        key = name if model.in_process or self._plugin_backend(name) else ""
+        replay = self.settings.replay
+        key = name if not replay and (model.in_process or self._plugin_backend(name)) else ""
         if key not in self._backends:
-            self._backends[key] = self._plugin_backend(name) or self._own_backend(model)
+            if replay:
+                self._backends[key] = usage_error(lambda: ReplayBackend(replay, self.asked_for))
+            else:
+                self._backends[key] = self._recorded(self._plugin_backend(name) or self._own_backend(model))
         return self._backends[key]
+
+    def _recorded(self, backend: Backend) -> Backend:
+        record = self.settings.record
+        return RecordingBackend(backend, record, self.asked_for) if record else backend
+
+    @property
+    def asked_for(self) -> JsonObject:
+        """What the run asks of every request besides its content, before any endpoint refuses some of it."""
+        return {"params": self.settings.params, "effortStyle": self.settings.effort_style}
+
+    def conditions(self, model: str) -> str:
+        """A digest of everything a verdict of this model depends on: only under the same can a run be resumed."""
+        everything = {
+            "hash": self.suite.tests_hash,
+            "version": BENCHMARK_VERSION,
+            "provider": self.provider(model),
+            "repeats": self.settings.repeats,
+            "textCalls": self.settings.text_calls,
+            **self.asked_for,
+        }
+        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+
+    def resumed(self, item: EffortItem) -> Verdict | None:
+        """The verdict that a broken-off run had already come to."""
+        return self.finished_before.get((item.model.name, item.effort, item.benchmark.name))
 
     def backend_to_open(self, name: str) -> Backend:
         """`backend`, for the engine. Raises BackendError when its weights could not be fetched."""

@@ -85,7 +85,7 @@ def test_a_wrong_checksum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setenv("TSUKA_CACHE", str(tmp_path / "cache"))
     said: list[str] = []
-    with pytest.raises(BackendError, match="have SHA-256 b179c952.* expected 000"):
+    with pytest.raises(BackendError, match=r"have SHA-256 b179c952.* expected 000"):
         ensure_weights(said.append, replace(SMOLLM2, sha256="000"))
     assert any("(100%)" in line for line in said)
     assert [p.name for p in (tmp_path / "cache").iterdir() if p.suffix != ".lock"] == []

@@ -15,7 +15,7 @@ LAYERS = (
     {"normal_text", "js_regex", "jsonmend", "jsonfind", "json_paths"},
     {"checks", "benchmark", "suite", "text_calls", "replies", "playing"},
     {"verdict", "scoring", "sweep", "gate"},
-    {"profile", "slots", "engine", "backends"},
+    {"profile", "slots", "engine", "store", "backends"},
     {"report"},
     {"plugin"},
 )
