@@ -141,7 +141,8 @@ class Store:
 
     def _scored(self, run: int, digest: str, model: str, effort: str) -> list[tuple[str, Verdict]]:
         rows = self._db.execute(
-            "SELECT benchmark, outcome, verdict FROM verdicts WHERE run = ? AND conditions = ? AND model = ? AND effort = ?",
+            "SELECT benchmark, outcome, verdict FROM verdicts"
+            " WHERE run = ? AND conditions = ? AND model = ? AND effort = ?",
             (run, digest, model, effort),
         )
         return [(name, json.loads(text)) for name, outcome, text in rows if outcome in SCORED]

@@ -182,6 +182,7 @@ class OpenAIBackend:
         learned = self._learned(request.model)
         attempts = failures = 0
         notes: list[str] = []
+        taken_out: set[str] = set()
         loading_until: float | None = None
         while True:
             self._fail_fast(request, learned, attempts)
@@ -199,8 +200,10 @@ class OpenAIBackend:
                     (*answer.notes, *notes),
                 )
             trouble = answer
-            if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in learned.dropped:
-                learned.dropped[trouble.parameter] = trouble.replacement
+            if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in taken_out:
+                # Requests in flight may all be told so at once: each goes again without it, once.
+                taken_out.add(trouble.parameter)
+                learned.dropped.setdefault(trouble.parameter, trouble.replacement)
                 instead = f", sent as {trouble.replacement}" if trouble.replacement else ""
                 notes.append(f"the endpoint refuses {trouble.parameter!r}{instead}: {self._redact(trouble.message)}")
                 continue

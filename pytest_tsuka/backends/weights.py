@@ -65,11 +65,19 @@ def cache_folder() -> Path:
 
 def find_weights(weights: Weights = SMOLLM2) -> Path | None:
     """The file from the installed package or from the cache, or None."""
-    cached = cache_folder() / Path(weights.file).name
-    for path in (_installed(weights), cached):
+    for path in (_installed(weights), _cached(weights)):
         if path and path.is_file() and path.stat().st_size == weights.size:
             return path
     return None
+
+
+def expected_weights(weights: Weights = SMOLLM2) -> Path:
+    """The file, or where it will be once it is fetched."""
+    return find_weights(weights) or _cached(weights)
+
+
+def _cached(weights: Weights) -> Path:
+    return cache_folder() / Path(weights.file).name
 
 
 def _installed(weights: Weights) -> Path | None:
@@ -88,7 +96,7 @@ def ensure_weights(say: Say, weights: Weights = SMOLLM2) -> Path:
         return found
     from filelock import FileLock
 
-    target = cache_folder() / Path(weights.file).name
+    target = _cached(weights)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{target}.lock", timeout=1800):

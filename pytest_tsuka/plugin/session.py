@@ -54,6 +54,8 @@ def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]
     """Without paths the run is about the suite; with paths about what they name. Returns files named."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = [str(settings.folder)]
+        # On CI pytest's summary repeats every failure whole; ours are several lines long and stand above it.
+        config.option.force_short_summary = True
         return frozenset()
     here = config.invocation_params.dir
     named = set()

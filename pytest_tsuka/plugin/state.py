@@ -60,6 +60,7 @@ class State:
     unfetched: dict[str, BackendError] = field(default_factory=dict)
     finished_before: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     _backends: dict[str, Backend] = field(default_factory=dict)
+    _conditions: dict[str, str] = field(default_factory=dict)
     _hook_counts: dict[str, int] = field(default_factory=dict)
 
     def store(self) -> None:
@@ -140,6 +141,7 @@ class State:
                 item.effort,
                 backend,
                 accept_text_calls=self.settings.text_calls,
+                label=f"{item.benchmark.name}[{item.effort}]" + (f" run {run + 1}" if run else ""),
             )
 
         return self.engine.prefetch((item.nodeid, run), item.model.name, job)
@@ -181,6 +183,8 @@ class State:
 
     def conditions(self, model: str) -> str:
         """A digest of everything a verdict of this model depends on: only under the same can a run be resumed."""
+        if model in self._conditions:
+            return self._conditions[model]
         everything = {
             "hash": self.suite.tests_hash,
             "version": BENCHMARK_VERSION,
@@ -189,7 +193,9 @@ class State:
             "textCalls": self.settings.text_calls,
             **self.asked_for,
         }
-        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+        self._conditions[model] = digest
+        return digest
 
     def resumed(self, item: EffortItem) -> Verdict | None:
         """The verdict that a broken-off run had already come to."""
@@ -215,8 +221,9 @@ class State:
         limits = Limits(timeout=settings.timeout, idle=settings.idle_timeout, retries=settings.retries)
         if model.in_process:
             from pytest_tsuka.backends.embedded import EmbeddedBackend
+            from pytest_tsuka.backends.weights import expected_weights
 
-            path = model.weights or self.weights.get(model.name) or Path(f"{model.name}.gguf")
+            path = model.weights or self.weights.get(model.name) or expected_weights()
             return EmbeddedBackend(
                 path,
                 slots=settings.concurrency,

@@ -95,3 +95,29 @@ def test_two_runs_write_one_profile(pytester: pytest.Pytester, suite: Suite, ser
     assert len(data["profiles"]) == 12
     assert data["recommendations"] == {"a": "none", "b": "none", "c": "none"}
     assert [p.name for p in pytester.path.glob(".models_profile.json.*.tmp")] == []
+
+
+def test_sigint_during_a_runaway_pattern(pytester: pytest.Pytester, suite: Suite, serve: Serve) -> None:
+    """A pattern that would match for years gives up after a second, and Ctrl-C is not swallowed meanwhile."""
+    pattern = {"type": "regex", "value": "(a|aa)+$"}
+    suite(**{f"{n:02}_x": one_check(f"item{n}", checks=[pattern]) for n in range(40)})
+    endpoint = serve(lambda r: "a" * 200 + "!")
+    args = [f"--tsuka-base-url={endpoint.url}", "--tsuka-effort=none", "--tsuka-json=r.json", *LEAN]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "--tsuka-model=m", *args],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(endpoint.requests) < 30:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(2.5)
+    os.kill(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=20)  # 40 patterns would take 40 s
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    verdicts = json.loads((pytester.path / "r.json").read_text())["verdicts"]
+    assert verdicts
+    assert "was stopped after 1 s on 201 characters" in verdicts[0]["checks"][0]["reason"]

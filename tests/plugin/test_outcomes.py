@@ -513,3 +513,24 @@ def test_parallel_calls_in_a_chain(suite: Suite, run: Run, serve: Serve) -> None
     assert answers[0] == ("1", "A!")
     assert answers[1][0] != "1"
     assert answers[1][1] == "error: no tool 'b' here"
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "2")])
+def test_an_endpoint_that_is_down_ends_a_thousand_items_soon(
+    pytester: pytest.Pytester, suite: Suite, how: tuple[str, ...]
+) -> None:
+    """The circuit breaker at work: default retries, a thousand items, and the test's own limit is far away."""
+    from tests.conftest import LEAN
+
+    suite(**{f"{n:04}": one_check(f"item{n:04}") for n in range(1000)})
+    args = (
+        *LEAN,
+        "--tsuka-model=m",
+        "--tsuka-base-url=http://127.0.0.1:9",
+        "--tsuka-effort=none",
+        "-q",
+        "--tb=no",
+        *how,
+    )
+    result = pytester.runpytest_subprocess(*args, timeout=90)
+    result.assert_outcomes(errors=1000)

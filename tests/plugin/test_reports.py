@@ -70,6 +70,16 @@ def test_junit(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, 
     assert "json_valid  (weight 3)" in str(failure.text)
 
 
+def test_the_summary_on_ci_is_short(
+    suite: Suite, run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...]
+) -> None:
+    """pytest does not shorten its summary there; a failure's details are not said twice."""
+    monkeypatch.setenv("CI", "true")
+    suite(a=one_check("wrong"))
+    result = run(serve(lambda r: "no"), *FAST, "--color=no", *mode)
+    assert sum("expected “yes” in the answer" in line for line in result.outlines) == 1
+
+
 HOSTILE = {
     "controls": "bad \x00\x12\x1b[31mred\x1b[0m \x9b2J \ufffe end",
     "surrogate": "x \ud83d y",
