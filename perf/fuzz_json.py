@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import sys
 import time
 
@@ -19,6 +20,10 @@ FRAGMENTS = [
     "/* c */", "NaN", "1e999", "\\u12", '\\"', "null", "true", "prose and {user} ", "See [1]. ", '{"k": "v"} ',
     "[[[[", "}}}}", '{"":', "\n[", "\n{",
 ]  # fmt: skip
+
+
+LONGEST = 30
+"""Seconds after which an input counts as a hang."""
 
 
 def reply(generator: random.Random) -> str:
@@ -38,6 +43,7 @@ def main() -> None:
     begun = time.perf_counter()
     while time.perf_counter() - begun < budget:
         text = reply(generator)
+        signal.alarm(LONGEST)  # a hang ends the program
         start = time.process_time()
         find_json(text, truncated=generator.random() < 0.2)
         seconds = time.process_time() - start
@@ -51,9 +57,8 @@ def main() -> None:
     floor = time.process_time() - start
     print(f"{count} inputs, {characters / 1e6:.1f} million characters, {time.perf_counter() - begun:.0f} s, no crash")
     print(f"worst: {worst[0]:.2f} s for {worst[2]} characters beginning with {worst[1]!r}")
-    print(
-        f"floor: json.loads of {len(valid)} valid characters {floor:.3f} s; worst per character × {worst[0] / worst[2] / (floor / len(valid)):.0f}"
-    )
+    ratio = worst[0] / worst[2] / (floor / len(valid))
+    print(f"floor: json.loads of {len(valid)} valid characters {floor:.3f} s; worst per character × {ratio:.0f}")
 
 
 if __name__ == "__main__":

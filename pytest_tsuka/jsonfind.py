@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -280,19 +281,27 @@ def _line_is_over(text: str, end: int) -> bool:
 
 
 class Brackets:
-    """Where brackets close, strings taken into account; every part of the text is looked at once."""
+    """Where brackets close, strings taken into account.
+
+    A text may be made so that every bracket is read differently by each scan that begins elsewhere
+    (`{\\"` repeated), so the scans of one text share a budget; once it is used up, every document
+    that is still open reaches to the end.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._close: dict[int, int | None] = {}
         self._deep: set[int] = set()
+        self._budget = SCANS_PER_TEXT * len(text)
+        self._fresh: list[int] | None = None
 
     def _closing(self, start: int) -> int | None:
         if start in self._close:
             return self._close[start]
         stack: list[int] = []
         text = self._text
-        for match in _BRACKETS_OR_STRING.finditer(text, start):
+        at = start
+        for match in _BRACKETS_OR_STRING.finditer(text, start) if self._budget > 0 else ():
             at = match.start()
             char = text[at]
             if char in "{[":
@@ -302,7 +311,11 @@ class Brackets:
             elif char != '"' and text[stack[-1]] == ("{" if char == "}" else "["):
                 self._close[stack.pop()] = match.end()
                 if not stack:
+                    self._budget -= match.end() - start
                     return match.end()
+            elif char == '"':
+                at = match.end()
+        self._budget -= at - start
         self._close.update(dict.fromkeys(stack))
         return None
 
@@ -319,22 +332,35 @@ class Brackets:
         end = self._closing(start)
         if end is not None:
             return end
-        for fresh in re.compile(r"\n(?=[{\[])").finditer(self._text, start):
-            before = fresh.start() - 1
-            while before > start and self._text[before] in " \t\r\n":
-                before -= 1
-            if self._text[before] not in ",:[{":
-                return fresh.end()
-        return len(self._text)
+        if self._budget <= 0:
+            return len(self._text)
+        fresh = self._fresh_lines()
+        place = bisect_right(fresh, start)
+        return fresh[place] if place < len(fresh) else len(self._text)
+
+    def _fresh_lines(self) -> list[int]:
+        if self._fresh is None:
+            self._fresh = [match.end() for match in _FRESH_LINE.finditer(self._text)]
+        return self._fresh
+
+
+SCANS_PER_TEXT = 6
+_FRESH_LINE = re.compile(r"(?<![,:\[{\s])\s*?\n(?=[{\[])")
 
 
 # --- repair ---------------------------------------------------------------------------------
+
+
+_STRAY_QUOTES = re.compile(r"([}\]])[\"'`\s]+\Z")
 
 
 def repair_whole(text: str) -> Parsed | None:
     """A broken JSON object or array mended, or None where a mend would invent or lose data."""
     if not text.startswith(("{", "[")) or _too_deep(text):
         return None
+    if text.count("{") + text.count("[") > MAX_DOCUMENTS:
+        return None  # noise: mending it would cost seconds
+    text = _STRAY_QUOTES.sub(r"\1", text)
     mended = mend(text, _strict_or_raise)
     if mended is None:
         return None

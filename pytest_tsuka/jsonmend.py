@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pytest_tsuka.jsontypes import JsonValue
 
@@ -19,7 +20,7 @@ Parse = Callable[[str], JsonValue]
 LIBRARY_LIMIT = 32 * 1024  # characters; json-repair is too slow for hostile megabytes
 
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_STRING_OR_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/|(?<![\w\"'])#[^\n]*", re.DOTALL)
+_STRING_OR_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)|(?<![\w\"'])#[^\n]*", re.DOTALL)
 _STRING_OR_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)', re.DOTALL)
@@ -56,20 +57,31 @@ def _mend_strings(text: str) -> str:
     return _STRINGS.sub(string, text)
 
 
-def _scan(text: str) -> tuple[list[str], bool, str]:
-    """(closers still owed, ends inside a string, the last token outside white space)."""
+_TOKENS = re.compile(rf"{_STRING}|\"|[{{}}\[\],:]|[^\s\"{{}}\[\],:]+", re.DOTALL)
+
+
+class _Scan(NamedTuple):
+    """The closers still owed, whether the text ends inside a string, and its last two tokens."""
+
+    owed: list[str]
+    in_string: bool
+    last: str
+    before_last: str
+
+
+def _scan(text: str) -> _Scan:
     owed: list[str] = []
-    last = ""
-    for match in re.finditer(rf"{_STRING}|\"|[{{}}\[\],:]|[^\s\"{{}}\[\],:]+", text, re.DOTALL):
+    last = before = ""
+    for match in _TOKENS.finditer(text):
         token = match.group()
         if token == '"':
-            return owed, True, token
+            return _Scan(owed, in_string=True, last=token, before_last=last)
         if token in "{[":
             owed.append("}" if token == "{" else "]")
         elif owed and token == owed[-1]:
             owed.pop()
-        last = token
-    return owed, False, last
+        before, last = last, token
+    return _Scan(owed, in_string=False, last=last, before_last=before)
 
 
 def cut_off(text: str) -> bool:
@@ -77,26 +89,19 @@ def cut_off(text: str) -> bool:
 
     Closers alone may be added, after a value that is visibly complete.
     """
-    owed, in_string, last = _scan(text)
-    if not owed:
-        return False
-    if in_string:
+    scan = _scan(text)
+    if scan.in_string:
         return True
-    if last in ("}", "]", "true", "false", "null"):
+    if not scan.owed or scan.last in ("}", "]", "true", "false", "null"):
         return False
-    if last.startswith('"'):
-        return owed[-1] == "}" and not _ends_with_value(text)
-    return not last.endswith("'")
-
-
-def _ends_with_value(text: str) -> bool:
-    """Whether the last string of an open object stands after a colon and not where a key would."""
-    return re.search(rf":\s*{_STRING}\s*$", text[-65536:], re.DOTALL) is not None
+    if scan.last.startswith('"'):
+        return scan.owed[-1] == "}" and scan.before_last != ":"
+    return not scan.last.endswith("'")
 
 
 def _close(text: str) -> str:
-    owed, in_string, _ = _scan(text)
-    return text if in_string else text + "".join(reversed(owed))
+    scan = _scan(text)
+    return text if scan.in_string else text + "".join(reversed(scan.owed))
 
 
 _WORD = re.compile(r"\w+")
