@@ -47,10 +47,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A normalised reply. `text` is the answer alone; `raw_text` is what was sent."""
+    """A normalised reply. `text` is the answer alone, `answer` the same before its characters were
+    normalised (JSON is looked for there, so that no string is changed), `raw_text` what was sent.
+    """
 
     text: str
     raw_text: str = ""
+    answer: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     text_calls: tuple[ToolCall, ...] = ()

@@ -9,6 +9,7 @@ import unicodedata
 from functools import lru_cache
 
 from pytest_tsuka.jsontypes import ABSENT, Found, JsonValue, is_absent, json_type
+from pytest_tsuka.normal_text import normalise_operand
 
 _STEP = re.compile(
     r"""\.?\[\s*(?P<index>-?\d+)\s*\]
@@ -79,12 +80,14 @@ def _member(value: dict[str, JsonValue], key: str) -> Found:
     return next((v for k, v in value.items() if unicodedata.normalize("NFC", k) == wanted), ABSENT)
 
 
-def equal(found: Found, expected: JsonValue, *, lenient: bool = False) -> bool:
+def equal(found: Found, expected: JsonValue, *, lenient: bool = False, written: bool = False) -> bool:
     """Typed, deep equality of JSON values.
 
     Numbers by value (relative tolerance 1e-9, integers exactly), a boolean is never a number,
     absent equals nothing, strings NFC-normalised, objects regardless of key order, arrays in order.
     `lenient` also takes a number or boolean written as a string, and a number for a string.
+    `written` compares strings in the normal form of an answer's text: straight apostrophes, plain
+    spaces, nothing invisible.
     """
     if is_absent(found):
         return False
@@ -96,20 +99,28 @@ def equal(found: Found, expected: JsonValue, *, lenient: bool = False) -> bool:
     if isinstance(expected, (int, float)):
         return isinstance(found, (int, float)) and same_number(found, expected)
     if isinstance(expected, str):
-        return isinstance(found, str) and _nfc(found) == _nfc(expected)
+        return isinstance(found, str) and _same_text(found, expected, written=written)
     if isinstance(expected, list):
         return (
             isinstance(found, list)
             and len(found) == len(expected)
-            and all(equal(f, e, lenient=lenient) for f, e in zip(found, expected, strict=True))
+            and all(equal(f, e, lenient=lenient, written=written) for f, e in zip(found, expected, strict=True))
         )
-    return isinstance(found, dict) and _same_object(found, expected, lenient=lenient)
+    return isinstance(found, dict) and _same_object(found, expected, lenient=lenient, written=written)
 
 
-def _same_object(found: dict[str, JsonValue], expected: dict[str, JsonValue], *, lenient: bool) -> bool:
+def _same_text(found: str, expected: str, *, written: bool) -> bool:
+    if _nfc(found) == _nfc(expected):
+        return True
+    return written and normalise_operand(found) == normalise_operand(expected)
+
+
+def _same_object(found: dict[str, JsonValue], expected: dict[str, JsonValue], *, lenient: bool, written: bool) -> bool:
     left = {_nfc(k): v for k, v in found.items()}
     right = {_nfc(k): v for k, v in expected.items()}
-    return left.keys() == right.keys() and all(equal(left[k], v, lenient=lenient) for k, v in right.items())
+    return left.keys() == right.keys() and all(
+        equal(left[k], v, lenient=lenient, written=written) for k, v in right.items()
+    )
 
 
 def same_number(a: float, b: float) -> bool:

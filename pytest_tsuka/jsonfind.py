@@ -7,29 +7,20 @@ valid JSON is never touched. The time is linear in the length of the reply.
 from __future__ import annotations
 
 import json
-import math
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from pytest_tsuka.brackets import Brackets, too_deep
 from pytest_tsuka.jsonmend import mend
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.jsonstrict import Parsed, StrictParser, parse_whole
+from pytest_tsuka.jsontypes import JsonValue
 
-MAX_DEPTH = 512
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DOCUMENTS = 20_000  # what opens like JSON in one reply; more is noise, and looking costs time
 
 How = Literal["whole", "fence", "prose", "repaired"]
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A parsed JSON text and what was odd about it (duplicate keys, NaN, one layer of encoding)."""
-
-    value: JsonValue
-    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,82 +75,6 @@ def _found_whole(whole: Parsed, *, truncated: bool) -> FoundJson | NoJson:
     return FoundJson(whole.value, "whole", whole.flags)
 
 
-# --- strict parsing -------------------------------------------------------------------------
-
-
-class _TooDeep(ValueError):
-    pass
-
-
-class _StrictParser:
-    """json.loads with a bound on nesting, and a note of what JSON itself leaves open."""
-
-    def __init__(self) -> None:
-        self.flags: list[str] = []
-        self._decoder = json.JSONDecoder(
-            object_pairs_hook=self._object, parse_constant=self._constant, parse_float=self._float
-        )
-
-    def _object(self, pairs: list[tuple[str, JsonValue]]) -> JsonObject:
-        made: JsonObject = dict(pairs)
-        if len(made) < len(pairs):
-            seen: set[str] = set()
-            for key, _ in pairs:
-                if key in seen:
-                    self.flags.append(f"duplicate key {key!r}, the last value counts")
-                seen.add(key)
-        return made
-
-    def _constant(self, token: str) -> None:
-        self.flags.append(f"{token} is not JSON, read as null")
-
-    def _float(self, token: str) -> float | None:
-        number = float(token)
-        if math.isinf(number):
-            self.flags.append(f"{token[:20]} is beyond the range of a number, read as null")
-            return None
-        return number
-
-    def at(self, text: str, start: int) -> tuple[JsonValue, int]:
-        """(value, end). Raises ValueError (JSONDecodeError has the place)."""
-        try:
-            return self._decoder.raw_decode(text, start)
-        except RecursionError:
-            raise _TooDeep("nested too deeply") from None
-
-
-def parse_whole(text: str) -> Parsed | None:
-    """The whole text as JSON, or None. NaN and Infinity become null, flagged."""
-    parser = _StrictParser()
-    if _too_deep(text):
-        return None
-    try:
-        value, end = parser.at(text, 0)
-    except ValueError:
-        return None
-    if text[end:].strip(" \t\n\r"):
-        return None
-    return Parsed(value, tuple(dict.fromkeys(parser.flags)))
-
-
-_BRACKETS_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
-
-
-def _too_deep(text: str) -> bool:
-    if text.count("{") + text.count("[") <= MAX_DEPTH:
-        return False
-    depth = 0
-    for match in _BRACKETS_OR_STRING.finditer(text):
-        first = match.group()[0]
-        if first in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        elif first != '"':
-            depth -= 1
-    return False
-
-
 # --- fences ---------------------------------------------------------------------------------
 
 _FENCE_LINE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*", re.MULTILINE)
@@ -191,7 +106,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _found_at(text: str, start: int, how: How, *notes: str) -> FoundJson:
-    parser = _StrictParser()
+    parser = StrictParser()
     value, _ = parser.at(text, start)
     return FoundJson(value, how, (*notes, *dict.fromkeys(parser.flags)))
 
@@ -280,74 +195,6 @@ def _line_is_over(text: str, end: int) -> bool:
     return not text[end : line_end if line_end >= 0 else len(text)].strip()
 
 
-class Brackets:
-    """Where brackets close, strings taken into account.
-
-    A text may be made so that every bracket is read differently by each scan that begins elsewhere
-    (`{\\"` repeated), so the scans of one text share a budget; once it is used up, every document
-    that is still open reaches to the end.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._close: dict[int, int | None] = {}
-        self._deep: set[int] = set()
-        self._budget = SCANS_PER_TEXT * len(text)
-        self._fresh: list[int] | None = None
-
-    def _closing(self, start: int) -> int | None:
-        if start in self._close:
-            return self._close[start]
-        stack: list[int] = []
-        text = self._text
-        at = start
-        for match in _BRACKETS_OR_STRING.finditer(text, start) if self._budget > 0 else ():
-            at = match.start()
-            char = text[at]
-            if char in "{[":
-                stack.append(at)
-                if len(stack) > MAX_DEPTH:
-                    self._deep.add(stack[-MAX_DEPTH - 1])
-            elif char != '"' and text[stack[-1]] == ("{" if char == "}" else "["):
-                self._close[stack.pop()] = match.end()
-                if not stack:
-                    self._budget -= match.end() - start
-                    return match.end()
-            elif char == '"':
-                at = match.end()
-        self._budget -= at - start
-        self._close.update(dict.fromkeys(stack))
-        return None
-
-    def too_deep(self, start: int) -> bool:
-        self._closing(start)
-        return start in self._deep
-
-    def region_end(self, start: int) -> int:
-        """Where the broken document that begins at `start` ends: nothing in it may stand for it.
-
-        An unclosed document reaches to the next line that opens with a bracket in its first
-        column and does not continue a list or an object.
-        """
-        end = self._closing(start)
-        if end is not None:
-            return end
-        if self._budget <= 0:
-            return len(self._text)
-        fresh = self._fresh_lines()
-        place = bisect_right(fresh, start)
-        return fresh[place] if place < len(fresh) else len(self._text)
-
-    def _fresh_lines(self) -> list[int]:
-        if self._fresh is None:
-            self._fresh = [match.end() for match in _FRESH_LINE.finditer(self._text)]
-        return self._fresh
-
-
-SCANS_PER_TEXT = 6
-_FRESH_LINE = re.compile(r"(?<![,:\[{\s])\s*?\n(?=[{\[])")
-
-
 # --- repair ---------------------------------------------------------------------------------
 
 
@@ -356,7 +203,7 @@ _STRAY_QUOTES = re.compile(r"([}\]])[\"'`\s]+\Z")
 
 def repair_whole(text: str) -> Parsed | None:
     """A broken JSON object or array mended, or None where a mend would invent or lose data."""
-    if not text.startswith(("{", "[")) or _too_deep(text):
+    if not text.startswith(("{", "[")) or too_deep(text):
         return None
     if text.count("{") + text.count("[") > MAX_DOCUMENTS:
         return None  # noise: mending it would cost seconds

@@ -35,6 +35,7 @@ def read_reply(exchange: Exchange, offered: tuple[str, ...] = (), *, accept_text
     return Reply(
         text=text,
         raw_text=without_surrogates(raw),
+        answer=answer,
         reasoning=without_surrogates(reasoning),
         tool_calls=calls,
         text_calls=written,
@@ -142,7 +143,8 @@ def read_arguments(value: JsonValue) -> tuple[JsonObject | None, str, str | None
 
 
 def _read_argument_text(raw: str) -> tuple[JsonObject | None, str, str | None, bool]:
-    from pytest_tsuka.jsonfind import parse_whole, repair_whole
+    from pytest_tsuka.jsonfind import repair_whole
+    from pytest_tsuka.jsonstrict import parse_whole
 
     parsed = parse_whole(raw.strip())
     repaired = False

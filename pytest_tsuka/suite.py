@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from pytest_tsuka.benchmark import Benchmark, Step
+from pytest_tsuka.benchmark import Benchmark
 from pytest_tsuka.checks import BUILT_IN, Check, Registry
-from pytest_tsuka.errors import BenchmarkError, Problem, closest, unknown_name
+from pytest_tsuka.errors import BenchmarkError, Problem, unknown_name
+from pytest_tsuka.located import kind_of, located
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,6 +37,11 @@ class Suite:
 def suite_files(folder: Path) -> list[Path]:
     """The suite's files: each `*.json` directly in the folder, in ascending name order."""
     return sorted((p for p in folder.glob("*.json") if p.is_file()), key=lambda p: p.name)
+
+
+def place(path: Path) -> Path:
+    """A file's identity in a suite: its folder with links resolved, its own name as it stands there."""
+    return path.parent.resolve() / path.name
 
 
 def tests_hash(folder: Path) -> str:
@@ -98,7 +104,7 @@ def parse_benchmark(raw: bytes, where: str, registry: Registry = BUILT_IN) -> Be
     try:
         benchmark = Benchmark.model_validate(data)
     except ValidationError as error:
-        problems.extend(_located(error, data))
+        problems.extend(located(error, data, registry))
         benchmark = None
     if problems or benchmark is None:
         raise BenchmarkError(where, problems)
@@ -164,7 +170,7 @@ def _build_list(owner: dict[str, Any], where: str, registry: Registry, problems:
         except _Unreadable as error:
             problems.append(_inside(f"{where}[{at}]", error.problem))
         except ValidationError as error:
-            problems.extend(_inside(f"{where}[{at}]", p) for p in _located(error, check))
+            problems.extend(_inside(f"{where}[{at}]", p) for p in located(error, check, registry))
     # A list whose checks are all wrong is already reported: do not call it empty as well.
     owner["checks"] = built if built or not raw else [_placeholder()]
 
@@ -175,7 +181,7 @@ def _placeholder() -> Check:
 
 def _build_check(check: Any, registry: Registry) -> Check:
     if not isinstance(check, dict):
-        raise _Unreadable("", f"must be an object, found {_kind(check)}")
+        raise _Unreadable("", f"must be an object, found {kind_of(check)}")
     name = check.get("type")
     if not isinstance(name, str):
         raise _Unreadable("type", "must name a check type" if "type" in check else "is missing")
@@ -188,108 +194,6 @@ def _inside(where: str, problem: Problem) -> Problem:
     inner = problem.where
     joined = where if not inner else f"{where}{inner}" if inner.startswith("[") else f"{where}.{inner}"
     return Problem(joined, problem.what)
-
-
-# --- messages ------------------------------------------------------------------------------
-
-
-def _located(error: ValidationError, data: Any) -> list[Problem]:
-    """pydantic's errors as places in the file and sentences a benchmark author understands."""
-    by_place: dict[str, list[str]] = {}
-    entries = error.errors(include_url=False)
-    for entry in entries:
-        loc = tuple(part for part in entry["loc"] if _is_place(part))
-        if entry["type"] == "too_short" and any(e["loc"][: len(loc)] == loc != e["loc"] for e in entries):
-            continue  # only short because a member is wrong, which is said already
-        where, what = _json_place(loc), _sentence(entry, data)
-        if entry["type"] == "value_error" and not loc:
-            where, what = _split_place(what)
-        sentences = by_place.setdefault(where, [])
-        if what not in sentences:
-            sentences.append(what)
-    return [Problem(where, _either(sentences)) for where, sentences in by_place.items()]
-
-
-def _either(sentences: list[str]) -> str:
-    """Alternatives of a union as one sentence: "must be A or B, found C"."""
-    if len(sentences) > 1 and all(s.startswith("must be ") for s in sentences):
-        wanted = [s.removeprefix("must be ").partition(", found ")[0] for s in sentences]
-        return f"must be {' or '.join(wanted)}, found {sentences[0].partition(', found ')[2]}"
-    return "; ".join(sentences)
-
-
-_UNION_TAGS = (
-    "str",
-    "int",
-    "bool",
-    "float",
-    "constrained-",
-    "list[",
-    "dict[",
-    "literal[",
-    "function-",
-    "tuple[",
-)
-
-
-def _is_place(part: Any) -> bool:
-    """Union members appear in pydantic's locations; they are no place in the file."""
-    return isinstance(part, int) or not str(part).startswith(_UNION_TAGS)
-
-
-def _json_place(loc: tuple[Any, ...]) -> str:
-    text = ""
-    for part in loc:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _split_place(sentence: str) -> tuple[str, str]:
-    place, colon, rest = sentence.partition(": ")
-    return (place, rest) if colon and place.startswith("steps[") else ("", sentence)
-
-
-def _sentence(entry: Any, data: Any) -> str:
-    kind, found, context = entry["type"], entry.get("input"), entry.get("ctx", {})
-    if kind == "extra_forbidden":
-        return _unknown_field(str(entry["loc"][-1]), entry["loc"], data)
-    if kind == "missing":
-        return "is missing"
-    if kind == "value_error":
-        return str(context.get("error", entry["msg"]))
-    if kind == "literal_error":
-        allowed = str(context.get("expected", ""))
-        near = closest(str(found), [a.strip("'") for a in allowed.replace(" or ", ", ").split(", ")])
-        hint = f"; did you mean {near!r}?" if near else ""
-        return f"must be {allowed}, found {_kind(found)}{hint}"
-    if kind in ("too_short", "string_too_short"):
-        return "must not be empty"
-    message = entry["msg"].replace("Input should be", "must be")
-    return f"{message[0].lower()}{message[1:]}, found {_kind(found)}"
-
-
-def _unknown_field(name: str, loc: tuple[Any, ...], data: Any) -> str:
-    model: type[BaseModel] = Benchmark
-    if isinstance(data, dict) and isinstance(data.get("type"), str) and data["type"] in BUILT_IN and len(loc) == 1:
-        model = BUILT_IN[data["type"]]
-        return unknown_name("field", name, _field_names(model))
-    if len(loc) > 1 and loc[0] == "steps":
-        model = Step
-    elif len(loc) > 1:
-        return f"unknown field {name!r}"
-    return unknown_name("field", name, _field_names(model))
-
-
-def _field_names(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _kind(value: Any) -> str:
-    from pytest_tsuka.jsontypes import json_type, shown
-
-    if isinstance(value, (BaseModel, tuple)):
-        return type(value).__name__
-    return f"{json_type(value)} {shown(value, 60)}"
 
 
 # --- JSON Schema ---------------------------------------------------------------------------

@@ -7,26 +7,11 @@ import statistics
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
-from pytest_tsuka.profile import BENCHMARK_VERSION
+from pytest_tsuka.certainty import Spread, bootstrap
+from pytest_tsuka.honoured import judge_honoured
 from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, CheckLoss, TierPolicy, recommend, weighted_mean
 from pytest_tsuka.verdict import REFUSED, SCORED, RunVerdict, Verdict, operands_text
-
-ACCEPTED, NO_EFFECT = "accepted", "no effect"
-BOOTSTRAP_SAMPLES = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A category over repeated runs: mean, lowest and highest run, 95 % interval of the mean (all 0..1)."""
-
-    mean: float
-    lowest: float
-    highest: float
-    low95: float
-    high95: float
 
 
 @dataclass(frozen=True)
@@ -145,7 +130,7 @@ class EffortResult:
         if self.repeats < 2 or mean is None:
             return None
         per_run = [s for i in range(self.repeats) if (s := self._run_scores(i)[category]) is not None]
-        low, high = _bootstrap(
+        low, high = bootstrap(
             [[run["score"] for run in v["runs"]] for v in self.verdicts if v["category"] == category],
             [v["weight"] for v in self.verdicts if v["category"] == category],
             seed=zlib.crc32(f"{self.model}@{self.effort}:{category}".encode()),
@@ -186,28 +171,6 @@ class EffortResult:
                     label = f"{step}{check['type']} {operands_text(check)}".rstrip()
                     found.append(CheckLoss(verdict["category"], verdict["benchmark"], label, gain))
         return found
-
-
-def _bootstrap(scores: list[list[float]], weights: list[float], *, seed: int) -> tuple[float, float]:
-    """The 2.5th and 97.5th percentile of the weighted mean when tests and their runs are resampled.
-
-    `scores` holds one list of run scores per test. Efron's percentile bootstrap, two levels: tests
-    with replacement, then runs within each drawn test.
-    """
-    import numpy as np
-
-    generator = np.random.default_rng(seed)
-    tests = len(scores)
-    runs = min(map(len, scores))
-    table = np.array([s[:runs] for s in scores])
-    weight = np.array(weights)
-    drawn = generator.integers(0, tests, size=(BOOTSTRAP_SAMPLES, tests))
-    picked = generator.integers(0, runs, size=(BOOTSTRAP_SAMPLES, tests, runs))
-    means = np.take_along_axis(table[drawn], picked, axis=2).mean(axis=2)
-    drawn_weights = weight[drawn]
-    values = (means * drawn_weights).sum(axis=1) / drawn_weights.sum(axis=1)
-    low, high = np.percentile(values, [2.5, 97.5])
-    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -256,7 +219,7 @@ def summarise(expected: Expectation, verdicts: Sequence[Verdict]) -> list[ModelR
     results = []
     for model in expected.models:
         efforts = [_effort(expected, model, effort, by_place.get((model, effort), {})) for effort in expected.efforts]
-        results.append(ModelResult(model, tuple(_judge_honoured(efforts)), expected.policy))
+        results.append(ModelResult(model, tuple(judge_honoured(efforts)), expected.policy))
     return results
 
 
@@ -285,127 +248,3 @@ def _why_incomplete(expected: Expectation, found: Mapping[str, Verdict]) -> str 
         return "; ".join(parts)
     without = [c for c in CATEGORY_NAMES if c not in wanted.values()]
     return f"the suite has no {' and no '.join(without)} benchmark" if without else None
-
-
-def _judge_honoured(efforts: Sequence[EffortResult]) -> list[EffortResult]:
-    """Says of each measured level whether it was accepted or had no effect.
-
-    No effect: no reasoning was seen at any level, or every reply of a level equals that of a
-    neighbouring level. With one level alone there is nothing to compare.
-    """
-    played = [e for e in efforts if e.runs]
-    if len(played) < 2:
-        return [_honoured(e, ACCEPTED) if e.runs and not e.refused else e for e in efforts]
-    silent = not any(_reasoned(e) for e in played)
-    replies = [_replies(e) for e in played]
-    same = [silent] * len(played)
-    for i in range(len(played) - 1):
-        common = replies[i].keys() & replies[i + 1].keys()
-        if common and all(replies[i][name] == replies[i + 1][name] for name in common):
-            same[i] = same[i + 1] = True
-    verdict = {id(e): NO_EFFECT if same[i] else ACCEPTED for i, e in enumerate(played)}
-    return [_honoured(e, verdict[id(e)]) if id(e) in verdict else e for e in efforts]
-
-
-def _honoured(result: EffortResult, honoured: str) -> EffortResult:
-    return EffortResult(
-        result.model,
-        result.effort,
-        result.verdicts,
-        result.incomplete,
-        result.refused,
-        result.policy,
-        honoured,
-    )
-
-
-def _reasoned(result: EffortResult) -> bool:
-    if result.reasoning_tokens:
-        return True
-    return any(_reply_of(turn).get("reasoning") for run in result.runs for turn in run["conversation"])
-
-
-def _reply_of(turn: JsonObject) -> JsonObject:
-    reply = turn.get("reply")
-    return reply if isinstance(reply, dict) else {}
-
-
-def _replies(result: EffortResult) -> dict[str, list[JsonValue]]:
-    return {
-        v["benchmark"]: [
-            [_reply_of(turn).get("text"), _without_ids(_reply_of(turn).get("tool_calls"))]
-            for run in v["runs"]
-            for turn in run["conversation"]
-        ]
-        for v in result.verdicts
-    }
-
-
-def _without_ids(calls: JsonValue) -> JsonValue:
-    if not isinstance(calls, list):
-        return []
-    return [{k: v for k, v in call.items() if k != "id"} for call in calls if isinstance(call, dict)]
-
-
-# --- profile entries -----------------------------------------------------------------------
-
-
-def profile_entry(result: EffortResult, tests_hash: str, now: datetime | None = None) -> JsonObject:
-    """The profile of a measured effort, in the shape of TSUKA's file plus our own fields."""
-    first = result.verdicts[0]
-    when = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    entry: JsonObject = {
-        "model": result.model,
-        "provider": first["provider"],
-        "tier": result.tier,
-        "scores": dict(result.scores.items()),
-        "tokensPerSecond": result.tokens_per_second,
-        "testedAt": when,
-        "benchmarkVersion": BENCHMARK_VERSION,
-        "testsHash": tests_hash,
-        "testResults": [
-            {"name": v["benchmark"], "category": v["category"], "score": v["score"]} for v in result.verdicts
-        ],
-        "reasoningEffort": result.effort,
-        "avgCompletionTokens": result.average_completion_tokens,
-        "repeats": result.repeats,
-        "tierStability": result.tier_stability,
-        "requests": result.requests,
-        "promptTokens": result.prompt_tokens,
-        "completionTokens": result.completion_tokens,
-        "latency": {"p50": result.latency(0.5), "p95": result.latency(0.95)},
-        "cost": None,
-        "parameters": first["parameters"],
-        "effortHonoured": None if result.honoured is None else result.honoured == ACCEPTED,
-        "jsonClean": result.json_clean,
-    }
-    return entry
-
-
-def apply_to_profiles(data: JsonObject, results: Sequence[ModelResult], tests_hash: str) -> list[str]:
-    """Puts what was measured completely into the profile data; returns notes for the summary.
-
-    An effort without a tier leaves its earlier profile as it is. The recommendation is written only
-    by a complete sweep; an incomplete one takes the old one out, for it no longer stands.
-    """
-    notes: list[str] = []
-    profiles, recommendations = data["profiles"], data["recommendations"]
-    assert isinstance(profiles, dict)
-    assert isinstance(recommendations, dict)
-    for model in results:
-        for effort in model.measured:
-            key = f"{effort.model}@{effort.effort}"
-            entry = profile_entry(effort, tests_hash)
-            old = profiles.get(key)
-            if isinstance(old, dict):
-                if old.get("provider") not in (None, entry["provider"]):
-                    notes.append(f"{key}: replaces a profile measured at {old.get('provider')}")
-                entry = {**{k: v for k, v in old.items() if k not in entry}, **entry}
-            profiles[key] = entry
-        if model.measured:
-            best = model.recommended
-            if model.complete and best:
-                recommendations[model.model] = best.effort
-            else:
-                recommendations.pop(model.model, None)
-    return notes

@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import anyio._backends._asyncio  # httpx loads these when first used
+import httpcore
 import httpx
 import jsonschema
 import numpy as np
@@ -22,6 +24,8 @@ from tests.endpoint import FakeEndpoint, Script
 
 # pytester takes out of sys.modules what an inner run imported; these cannot be imported twice, or slowly.
 _KEPT = (
+    anyio,
+    httpcore,
     httpx,
     jsonschema,
     np,

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
+from pytest_tsuka.backends.listing import cause_of
 from pytest_tsuka.backends.sse import Completion, StreamBroken, events
 from pytest_tsuka.backends.urls import Endpoint, Redactor, read_base_url
 from pytest_tsuka.conversation import Exchange
@@ -264,9 +265,9 @@ class OpenAIBackend:
             return Trouble(Kind.ENDPOINT, f"{error} ({self.provider})")
         except (httpx.ConnectError, httpx.ProxyError) as error:
             via = "through the proxy of the environment " if isinstance(error, httpx.ProxyError) else ""
-            return self._transport_trouble(f"cannot connect {via}({_cause(error)}); is the server running?")
+            return self._transport_trouble(f"cannot connect {via}({cause_of(error)}); is the server running?")
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            return self._transport_trouble(f"the connection broke off ({_cause(error)})")
+            return self._transport_trouble(f"the connection broke off ({cause_of(error)})")
 
     def _transport_trouble(self, what: str) -> Trouble:
         return Trouble(Kind.AGAIN, f"{self.provider}: {what}")
@@ -330,33 +331,3 @@ def _wait(failures: int, asked: float | None) -> float:
     backoff = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (failures - 1))
     backoff *= random.uniform(0.5, 1.0)
     return backoff if asked is None else max(asked, 0.05)
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason: httpx wraps it twice and says little itself."""
-    inner: BaseException = error
-    while (deeper := inner.__cause__ or inner.__context__) is not None:
-        inner = deeper
-    text = str(inner) or str(error)
-    return f"{type(inner).__name__}: {text}" if text else type(inner).__name__
-
-
-async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 10.0) -> list[JsonObject]:
-    """The entries of the endpoint's `/models`. Raises BackendError with the likely cause."""
-    import httpx
-
-    endpoint = read_base_url(backend_url)
-    redact = Redactor((api_key, *endpoint.secrets))
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    auth = (endpoint.user, endpoint.password) if endpoint.user else None
-    try:
-        async with httpx.AsyncClient(timeout=timeout, trust_env=not endpoint.loopback, auth=auth) as client:
-            response = await client.get(endpoint.url("models"), headers=headers)
-            data = response.json() if response.status_code == 200 else None
-    except (httpx.HTTPError, ValueError, OSError) as error:
-        raise BackendError(redact(f"{endpoint.shown}: the list of models cannot be read ({_cause(error)})")) from None
-    if not isinstance(data, dict) or not isinstance(data.get("data"), list):
-        raise BackendError(
-            redact(f"{endpoint.shown}: HTTP {response.status_code} instead of a list of models; name the model instead")
-        )
-    return [entry for entry in data["data"] if isinstance(entry, dict) and isinstance(entry.get("id"), str)]

@@ -33,8 +33,16 @@ class Subject:
 
     @cached_property
     def json(self) -> FoundJson | NoJson:
-        """The JSON of the answer, looked for once however many checks ask."""
-        return find_json(self.reply.text, truncated=self.reply.truncated)
+        """The JSON of the answer, looked for once however many checks ask.
+
+        In the answer as it was written, so that no string is changed; in the normalised text where
+        that has none (no-break spaces are no white space to JSON).
+        """
+        reply = self.reply
+        found = find_json(reply.answer or reply.text, truncated=reply.truncated)
+        if isinstance(found, NoJson) and reply.answer.strip() != reply.text:
+            return find_json(reply.text, truncated=reply.truncated)
+        return found
 
     @property
     def text(self) -> str:

@@ -11,6 +11,7 @@ from pytest_tsuka.checks.schemas import Schema, schema_problem, violations
 from pytest_tsuka.json_paths import equal, look_up
 from pytest_tsuka.jsonfind import NoJson
 from pytest_tsuka.jsontypes import ABSENT, JSON_TYPES, Found, is_absent, is_integer, json_type, shown
+from pytest_tsuka.normal_text import normalise
 
 
 class JsonValid(Check):
@@ -66,7 +67,7 @@ class JsonPathEquals(Check):
         found = _value_at(subject, self.path)
         if is_absent(found):
             return Result(False, _nowhere(subject, self.path, shown(self.value)))
-        if equal(found, self.value, lenient=self.lenient):
+        if equal(found, self.value, lenient=self.lenient, written=True):
             return Result(True, f"{self.path or 'the document'} is {shown(found)}")
         return Result(False, f"{self.path or 'the document'}: {difference(found, self.value)}")
 
@@ -125,7 +126,7 @@ class JsonPathRegex(Check):
         found = _value_at(subject, self.path)
         if is_absent(found):
             return Result(False, _nowhere(subject, self.path, f"a match of /{self.value}/{self.flags}"))
-        text = found if isinstance(found, str) else shown(found, 1_000_000)
+        text = normalise(found) if isinstance(found, str) else shown(found, 1_000_000)
         return search(self.value, self.flags, text, self.path or "the document")
 
 

@@ -177,7 +177,7 @@ class Regex(Check):
         return self
 
     def evaluate(self, subject: Subject) -> Result:
-        return search(self.value, self.flags, subject.text, "the answer")
+        return search(normalise_operand(self.value), self.flags, subject.text, "the answer")
 
 
 class NotRegex(Check):
@@ -194,7 +194,7 @@ class NotRegex(Check):
         return self
 
     def evaluate(self, subject: Subject) -> Result:
-        match = find(self.value, self.flags, subject.text)
+        match = find(normalise_operand(self.value), self.flags, subject.text)
         if match is None:
             return Result(True, f"/{self.value}/{self.flags} does not match")
         return Result(False, f"/{self.value}/{self.flags} must not match, found {quoted(match)}")

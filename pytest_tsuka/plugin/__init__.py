@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Reads the settings and puts the benchmark folder in, on the controller and on workers alike."""
     config.addinivalue_line("markers", "tsuka(category, effort, model): set on every benchmark item, for -m")
     if names := options.model_names(config):
-        from pytest_tsuka.plugin.session import configure
+        from pytest_tsuka.plugin.configure import configure
 
         configure(config, names)
     else:
@@ -49,7 +49,7 @@ def _refuse_benchmarks_without_model(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
     """xdist: what the controller worked out once is handed to the workers."""
-    from pytest_tsuka.plugin.session import send_to_worker
+    from pytest_tsuka.plugin.configure import send_to_worker
 
     send_to_worker(node)
 

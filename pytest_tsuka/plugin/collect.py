@@ -17,6 +17,7 @@ from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused
 from pytest_tsuka.normal_text import without_surrogates
 from pytest_tsuka.plugin.state import State, state_of
 from pytest_tsuka.report.escape import one_line, printable
+from pytest_tsuka.suite import place
 from pytest_tsuka.verdict import (
     ERROR,
     PASSED,
@@ -53,9 +54,9 @@ class WrongAnswer(Exception):
 def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A collector for a file of the suite, or one named on the command line; no other JSON is opened."""
     state = state_of(parent.config)
-    resolved = path.resolve()
-    if resolved.parent == state.settings.folder or resolved in state.named_files:
-        if state.settings.packaged and resolved.parent == state.settings.folder:
+    resolved = place(path)
+    if resolved.parent == state.suite_place or resolved in state.named_files:
+        if state.settings.packaged and resolved.parent == state.suite_place:
             # Its ids look like those of a local folder and not like a path into site-packages.
             return BenchmarkFile.from_parent(parent, path=path, nodeid=f"benchmarks/{path.name}")
         return BenchmarkFile.from_parent(parent, path=path)
@@ -69,7 +70,7 @@ class BenchmarkFile(pytest.File):
         state = state_of(self.config)
         try:
             state.check_hooks()
-            benchmark = state.benchmark(self.path.resolve())
+            benchmark = state.benchmark(place(self.path))
         except BenchmarkError as error:
             raise self.CollectError(_relative(printable(str(error)), self.config.rootpath)) from None
         self._guard_against_vacuous_passes(benchmark)

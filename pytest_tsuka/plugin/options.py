@@ -224,7 +224,7 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
     return Settings(
         models=tuple(dict.fromkeys(read_model(name) for name in names)),
         efforts=efforts,
-        folder=standard_suite() if packaged else folder.resolve(),
+        folder=standard_suite() if packaged else folder,
         packaged=packaged,
         base_url=base_url,
         api_key=os.environ.get(values["tsuka_api_key_env"], ""),

@@ -13,92 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tsuka.errors import BackendError, ProfileError
+from pytest_tsuka.errors import ProfileError
 from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
-from pytest_tsuka.plugin.options import Settings, read_settings
-from pytest_tsuka.plugin.state import State, find_state, state_of, usage_error
-from pytest_tsuka.scoring import TIERS, TierPolicy
+from pytest_tsuka.plugin.state import state_of
 from pytest_tsuka.verdict import PASSED, Verdict, score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.gate import GateFailure
     from pytest_tsuka.store import Store
     from pytest_tsuka.sweep import ModelResult
-
-
-def configure(config: pytest.Config, names: list[str]) -> None:
-    """Reads the settings, puts the suite's folder in as the argument, registers what the run needs."""
-    policy: TierPolicy = usage_error(lambda: config.hook.pytest_tsuka_tier_policy(config=config)) or TIERS
-    settings: Settings = usage_error(lambda: read_settings(config, [n for n in names if n != "all"], policy))
-    is_worker = hasattr(config, "workerinput")
-    distributed = not is_worker and config.getoption("dist", "no") != "no"
-    models = list(settings.models)
-    if "all" in names:
-        models += _all_models(config, settings)
-    if any(m.in_process for m in models) and (distributed or is_worker) and not settings.replay:
-        raise pytest.UsageError(
-            "pytest-tsuka: an embedded model runs inside this process, each worker would load it again:"
-            " drop -n, conversations already run concurrently (--tsuka-concurrency)"
-        )
-    named = _put_folder_in(config, settings)
-    state = State(config, settings, policy, tuple(dict.fromkeys(models)), named)
-    state.store()
-    if settings.replay:
-        state.backend(state.models[0].name)  # a folder without recordings is a usage error now
-    config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
-    if not is_worker:
-        config.pluginmanager.register(Controller(config), "tsuka-controller")
-
-
-def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]:
-    """Without paths the run is about the suite; with paths about what they name. Returns files named."""
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args[:] = [str(settings.folder)]
-        # On CI pytest's summary repeats every failure whole; ours are several lines long and stand above it.
-        config.option.force_short_summary = True
-        return frozenset()
-    here = config.invocation_params.dir
-    named = set()
-    for at, argument in enumerate(config.args):
-        path_text, separator, rest = argument.partition("::")
-        path = here / path_text
-        if settings.packaged and not path.exists() and path.parts[-2:-1] == ("benchmarks",):
-            path = settings.folder / path.name  # the ids of the packaged suite look like a local folder's
-            config.args[at] = f"{path}{separator}{rest}"
-        if path.suffix == ".json":
-            named.add(path.resolve())
-    return frozenset(named)
-
-
-def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
-    """`all`: every chat model of the endpoint; asked once, workers are told."""
-    import asyncio
-
-    from pytest_tsuka.backends.catalog import Model, chat_models
-    from pytest_tsuka.backends.openai import list_models
-
-    if hasattr(config, "workerinput"):
-        return [Model(name) for name in config.workerinput["tsuka_models"]]
-    if settings.replay:
-        from pytest_tsuka.backends.replay import ReplayBackend
-
-        replay = settings.replay
-        return [Model(name) for name in usage_error(lambda: ReplayBackend(replay, {})).models]
-    try:
-        entries = asyncio.run(list_models(settings.base_url, api_key=settings.api_key))
-    except BackendError as error:
-        raise pytest.UsageError(f"pytest-tsuka: --tsuka-model=all: {error}") from None
-    names = chat_models(entries)
-    if not names:
-        raise pytest.UsageError(f"pytest-tsuka: --tsuka-model=all: {settings.base_url} lists no chat model")
-    return [Model(name) for name in names]
-
-
-def send_to_worker(node: Any) -> None:
-    """The models that `all` stood for, and the verdicts that are known already."""
-    if state := find_state(node.config):
-        node.workerinput["tsuka_models"] = [model.name for model in state.models]
-        node.workerinput["tsuka_resumed"] = [as_transport(verdict) for verdict in state.finished_before.values()]
 
 
 class ReportWriter:
@@ -288,7 +211,7 @@ class Controller:
 
     def _write_profile(self) -> None:
         from pytest_tsuka.profile import update_profiles
-        from pytest_tsuka.sweep import apply_to_profiles, profile_entry
+        from pytest_tsuka.profile_entries import apply_to_profiles, profile_entry
 
         if not any(model.measured for model in self.results):
             return

@@ -83,7 +83,12 @@ class State:
         """The suite as it is on disk, read once per process."""
         from pytest_tsuka.suite import read_suite
 
-        return read_suite(self.settings.folder, self.registry)
+        return read_suite(self.suite_place, self.registry)
+
+    @cached_property
+    def suite_place(self) -> Path:
+        """The suite's folder with links resolved; the ids keep the name it has in the project."""
+        return self.settings.folder.resolve()
 
     def benchmark(self, path: Path) -> Benchmark:
         """The benchmark of a file. Raises BenchmarkError."""

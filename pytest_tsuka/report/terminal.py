@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from pytest_tsuka.honoured import NO_EFFECT
 from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.scoring import CATEGORY_NAMES
-from pytest_tsuka.sweep import NO_EFFECT, EffortResult, ModelResult
+from pytest_tsuka.sweep import EffortResult, ModelResult
 from pytest_tsuka.verdict import CheckVerdict, Verdict, operands_text, score_text
 
 if TYPE_CHECKING:

@@ -164,6 +164,25 @@ def test_last_failed_of_the_packaged_suite(run: Run, serve: Serve) -> None:
     run(endpoint, "--lf").assert_outcomes(failed=1)
 
 
+def test_links(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve) -> None:
+    """A suite behind a link, and a file that is one, are collected under the names they have in the project."""
+    real = suite(**TRIO).rename(pytester.path / "elsewhere")
+    (pytester.path / "project").mkdir()
+    (pytester.path / "project" / "benchmarks").symlink_to(real)
+    (real / "20_j.json").rename(pytester.path / "j.json")
+    (real / "20_j.json").symlink_to(pytester.path / "j.json")
+    pytester.chdir()
+    import os
+
+    os.chdir(pytester.path / "project")
+    result = pytester.runpytest_inprocess(*NOWHERE, "--collect-only", "-q", "--rootdir=.", "--tsuka-effort=low")
+    assert [line for line in result.outlines if "::" in line] == [
+        "benchmarks/10_i.json::words[low]",
+        "benchmarks/20_j.json::data[low]",
+        "benchmarks/30_t.json::tools[low]",
+    ]
+
+
 @pytest.mark.parametrize("name", ["città-è-già", "测试", "emoji-🍵"])
 def test_names_in_any_script(
     pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, mode: tuple[str, ...], name: str

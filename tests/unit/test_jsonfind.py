@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_tsuka.jsonfind import MAX_DEPTH, FoundJson, NoJson, find_json
+from pytest_tsuka.brackets import MAX_DEPTH
+from pytest_tsuka.jsonfind import FoundJson, NoJson, find_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text
@@ -163,7 +164,7 @@ def test_noise_never_raises(reply: str) -> None:
 HOSTILE = [
     "{", "[", '{"a":', '{"a":[', "[{", '{"', '"{', '{"a{', "}{", "[]", "{}", "{{}", '{"a":1}', "```\n", "```json\n{",
     '{"\\"', "\n[", '\n{"a":', "{x:", "\n{x:[", "{'a':", '"', '{"a":1,', "\n[1,", "```\n{}\n", "{a:1}\n",
-    '```json {"a":', '{"":}', '{"a":1]', 'x {"k":"v" ', '\n{"a":1,\n"b":[\n', "\\", '{"\\u', "{{ x ", "//{", "/*", "#[",
+    '```json {"a":', '{"":}', '{"a":1]', 'x {"k":"v" ', '\n{"a":1,\n"b":[\n', "\\", '{"\\u', "{{ x ", "//{", "/*", "#[", "{'\\\\\"", '{x:\\\\"', "[}", "[[[[:", "{/*", "{a:'",
 ]  # fmt: skip
 
 
