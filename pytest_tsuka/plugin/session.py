@@ -89,7 +89,9 @@ class Controller:
         names = ", ".join(model.name for model in self.state.models)
         suite = "standard suite" if settings.packaged else settings.folder.name
         where = (
-            "in this process"
+            f"replayed from {settings.replay.name}"
+            if settings.replay
+            else "in this process"
             if all(m.in_process for m in self.state.models)
             else f"at {self.state.provider(self.state.models[0].name)}"
         )

@@ -134,6 +134,13 @@ class TerminalReport:
 
     def _recommendation(self, result: ModelResult) -> None:
         best = result.recommended
+        if best is None and all(e.refused for e in result.efforts):
+            self._terminal.write_line(
+                "every effort level was refused: if this model has none, measure it with"
+                " --tsuka-effort=none --tsuka-effort-style=off",
+                yellow=True,
+            )
+            return
         if best is None:
             self._terminal.write_line("no recommendation: no effort was measured completely", yellow=True)
             return

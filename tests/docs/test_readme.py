@@ -102,3 +102,16 @@ def test_the_workflow_uses_existing_options() -> None:
     used = re.findall(r"--tsuka-[a-z-]+", workflow)
     assert used
     assert set(used) <= flags
+
+
+def test_the_terminal_excerpt_is_real(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines, but for speeds and places, are those of the recorded run, replayed by the command in the README."""
+    (command,) = [b.strip() for b in blocks("sh") if "--tsuka-replay" in b]
+    words = shlex.split(command.replace("tests/data/cassette", str(ROOT / "tests" / "data" / "cassette")))[1:]
+    result = pytester.runpytest_subprocess(*words, "--color=no")
+    result.assert_outcomes(failed=28)
+    (excerpt,) = [b for b in blocks("text") if "$ pytest" in b]
+    shown = [line for line in excerpt.splitlines() if line and not line.startswith(("$", "...", "=", "_"))]
+    assert len(shown) > 15
+    for line in shown:
+        assert line in result.outlines or line.split(" in this process")[0] in result.stdout.str(), line

@@ -159,6 +159,17 @@ def test_a_refused_level_leaves_the_others(suite: Suite, run: Run, serve: Serve,
     assert sum(r.effort == "xhigh" for r in endpoint.requests) == 1
 
 
+def test_a_model_without_levels(suite: Suite, run: Run, serve: Serve, profiles: Profiles) -> None:
+    """Every level refused: the way to measure it is said, and works; nothing about effort is sent then."""
+    suite(**TRIO)
+    endpoint = serve(lambda r: error(400, "unsupported reasoning_effort") if r.effort else "yes")
+    result = run(endpoint)
+    result.assert_outcomes(skipped=12)
+    result.stdout.fnmatch_lines(["every effort level was refused: *--tsuka-effort=none --tsuka-effort-style=off"])
+    run(endpoint, "--tsuka-effort=none", "--tsuka-effort-style=off").assert_outcomes(passed=3)
+    assert profiles()["profiles"]["m@none"]["parameters"] == {"temperature": 0, "effortStyle": "off"}
+
+
 def test_an_error_is_never_a_score(
     pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, profiles: Profiles
 ) -> None:

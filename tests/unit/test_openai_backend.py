@@ -208,10 +208,42 @@ def test_errors(serve: Serve, answer: Answer, attempts: int, said: str) -> None:
     """D03, D09, D13, D20, D21, D26: retried only where it can help, and said with its likely cause."""
     endpoint = serve(lambda r: answer)
     failure = failed(endpoint)
-    assert len(endpoint.requests) == attempts == failure.attempts
+    assert sum(r.method == "POST" for r in endpoint.requests) == attempts == failure.attempts
     import re
 
     assert re.search(said, str(failure)), str(failure)
+
+
+def test_a_model_that_is_not_there(serve: Serve) -> None:
+    """The closest name the endpoint offers, and what else it has."""
+
+    def script(received: Any) -> Any:
+        if received.method == "GET":
+            return Answer(json={"data": [{"id": "qwen3:8b"}, {"id": "m2"}]})
+        return error(404, "model not found")
+
+    endpoint = serve(script)
+    failure = asyncio.run(_one(endpoint, "qwen3-8b"))
+    assert "did you mean 'qwen3:8b'? (the endpoint lists: qwen3:8b, m2)" in str(failure)
+
+
+async def _one(endpoint: FakeEndpoint, model: str) -> BackendError:
+    async with OpenAIBackend(endpoint.url) as backend:
+        with pytest.raises(BackendError) as caught:
+            await backend.complete(request(model=model))
+    return caught.value
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_key_that_is_echoed_in_an_answer(serve: Serve, stream: bool) -> None:
+    """It is hidden in replies as well: they are shown and kept."""
+
+    def script(received: Any) -> Any:
+        text = f"your key is {received.headers['authorization']}"
+        return Answer(events=[(0, event({"content": text})), (0, event({}, finish="stop"))]) if stream else text
+
+    exchange = answered(serve(script), api_key="k-SECRET-1", stream=stream)
+    assert exchange.message["content"] == "your key is Bearer ***"
 
 
 def test_a_passing_failure_is_retried(serve: Serve) -> None:
