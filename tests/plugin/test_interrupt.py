@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -15,6 +13,7 @@ import pytest
 
 from tests.conftest import LEAN, one_check
 from tests.endpoint import Answer, FakeEndpoint, Received
+from tests.processes import interrupt, start, wait_for
 
 Suite = Callable[..., Path]
 Serve = Callable[..., FakeEndpoint]
@@ -25,30 +24,10 @@ def test_sigint(pytester: pytest.Pytester, suite: Suite, serve: Serve, how: tupl
     """E15: the results before it are in the file, marked interrupted; exit status 2; no profile; no traceback."""
     suite(**{f"{n}_x": one_check(f"item{n}") for n in range(8)})
     endpoint = serve(lambda r: Answer(hang=True) if _number(r) >= 3 else "yes")
-    args = [
-        f"--tsuka-base-url={endpoint.url}",
-        "--tsuka-effort=none",
-        "--tsuka-json=r.json",
-        "-v",
-        *LEAN,
-        *how,
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "--tsuka-model=m", *args],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    while endpoint.in_flight == 0 or len(endpoint.requests) < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    process = start(pytester.path, endpoint, "--tsuka-json=r.json", "-v", *how)
+    wait_for(lambda: endpoint.in_flight > 0 and len(endpoint.requests) >= 4, process)
     time.sleep(1.0)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    output, _ = interrupt(process)
     document = json.loads((pytester.path / "r.json").read_text())
     assert document["interrupted"] is True
     assert {v["benchmark"] for v in document["verdicts"]} >= {"item0", "item1"}
@@ -102,22 +81,11 @@ def test_sigint_during_a_runaway_pattern(pytester: pytest.Pytester, suite: Suite
     pattern = {"type": "regex", "value": "(a|aa)+$"}
     suite(**{f"{n:02}_x": one_check(f"item{n}", checks=[pattern]) for n in range(40)})
     endpoint = serve(lambda r: "a" * 200 + "!")
-    args = [f"--tsuka-base-url={endpoint.url}", "--tsuka-effort=none", "--tsuka-json=r.json", *LEAN]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "--tsuka-model=m", *args],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while len(endpoint.requests) < 30:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    process = start(pytester.path, endpoint, "--tsuka-json=r.json")
+    wait_for(lambda: len(endpoint.requests) >= 30, process)
     time.sleep(2.5)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=20)  # 40 patterns would take 40 s
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    _, seconds = interrupt(process)
+    assert seconds < 20  # 40 patterns would take 40 s
     verdicts = json.loads((pytester.path / "r.json").read_text())["verdicts"]
     assert verdicts
     assert "was stopped after 1 s on 201 characters" in verdicts[0]["checks"][0]["reason"]

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +15,7 @@ from pytest_tsuka.store import SCHEMA_VERSION, Store, StoreError
 from tests.conftest import LEAN, TRIO, one_check
 from tests.endpoint import Answer, FakeEndpoint, Received, completion, error
 from tests.ideal import benchmark_of, ideal
+from tests.processes import interrupt, start, wait_for
 
 Run = Callable[..., pytest.RunResult]
 Suite = Callable[..., Path]
@@ -131,21 +128,6 @@ def items(count: int) -> dict[str, Any]:
     return {f"{n:04}": one_check(f"item{n:04}", categories[n % 3]) for n in range(count)}
 
 
-def interrupted(pytester: pytest.Pytester, endpoint: FakeEndpoint, after: int, *args: str) -> str:
-    """The output of a run that gets SIGINT once that many requests have arrived."""
-    command = [sys.executable, "-m", "pytest", *LEAN, "--tsuka-model=m", f"--tsuka-base-url={endpoint.url}", *args]
-    process = subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 60
-    while len(endpoint.requests) < after:
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
-    return output
-
-
 def number_played(endpoint: FakeEndpoint) -> int:
     return len({r.prompt for r in endpoint.requests})
 
@@ -158,7 +140,9 @@ def test_resume(
     suite(**items(30))
     endpoint = serve(lambda r: Answer(json=completion("yes"), delay=0.05))
     args = ("--tsuka-effort=none", "--tsuka-concurrency=2")
-    interrupted(pytester, endpoint, 12, *args, *how)
+    process = start(pytester.path, endpoint, *args, *how)
+    wait_for(lambda: len(endpoint.requests) >= 12, process)
+    interrupt(process)
     before = len(endpoint.requests)
     result = run(endpoint, "--tsuka-resume", *args, *how)
     result.assert_outcomes(passed=30)
@@ -174,17 +158,11 @@ def test_a_run_that_is_killed_can_be_resumed(pytester: pytest.Pytester, suite: S
     """SIGKILL: results are on disk as they finish, not at the end."""
     suite(**items(20))
     endpoint = serve(lambda r: Answer(json=completion("yes"), hang=r.prompt.endswith("0012")))
-    command = [sys.executable, "-m", "pytest", *LEAN, "--tsuka-model=m", f"--tsuka-base-url={endpoint.url}"]
-    process = subprocess.Popen(
-        [*command, "--tsuka-effort=none", "--tsuka-concurrency=1"], cwd=pytester.path, stdout=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 60
-    while len(endpoint.requests) < 13:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    process = start(pytester.path, endpoint, "--tsuka-concurrency=1")
+    wait_for(lambda: len(endpoint.requests) >= 13, process)
     time.sleep(1)
     process.kill()
-    process.wait()
+    process.communicate()
     before = len(endpoint.requests)
     endpoint.script = lambda r: "yes"
     run(endpoint, "--tsuka-resume", "--tsuka-effort=none").assert_outcomes(passed=20)
@@ -284,7 +262,9 @@ def test_a_thousand_items_against_a_flaky_endpoint(
         "-q",
     ]
     if how == ("sigint",):
-        interrupted(pytester, endpoint, 400, *args)
+        process = start(pytester.path, endpoint, *args)
+        wait_for(lambda: len(endpoint.requests) >= 400, process)
+        interrupt(process)
         args.append("--tsuka-resume")
     result = pytester.runpytest_subprocess(
         *LEAN,

@@ -14,7 +14,7 @@ LAYERS = (
     {"errors", "jsontypes", "conversation", "protocols"},
     {"normal_text", "js_regex", "brackets", "jsonstrict", "jsonmend", "jsonfind", "json_paths"},
     {"checks", "benchmark", "located", "suite", "text_calls", "replies", "playing"},
-    {"verdict", "scoring", "certainty", "honoured", "sweep", "gate"},
+    {"verdict", "scoring", "certainty", "honoured", "sweep", "gate", "gold"},
     {"profile", "profile_entries", "slots", "engine", "store", "backends"},
     {"report"},
     {"plugin"},

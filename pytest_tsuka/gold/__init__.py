@@ -1,0 +1,27 @@
+"""Structured answers graded against a verified reference: field by field, lists as sets.
+
+Source of the rules: the project's contract for gold-reference scenarios. Everything in here is pure:
+similarities come in as vectors that were made before, and nothing asks a model.
+"""
+
+from __future__ import annotations
+
+from pytest_tsuka.gold.fields import Field, Scoring, fields_of
+from pytest_tsuka.gold.grading import Grade, LeafGrade, grade
+from pytest_tsuka.gold.ladder import Comparison, Vectors, compare
+from pytest_tsuka.gold.ranking import RankedResult, Ranking, rank
+
+__all__ = [
+    "Comparison",
+    "Field",
+    "Grade",
+    "LeafGrade",
+    "RankedResult",
+    "Ranking",
+    "Scoring",
+    "Vectors",
+    "compare",
+    "fields_of",
+    "grade",
+    "rank",
+]
