@@ -4,6 +4,7 @@ TsukaError
 ├── SettingsError            an option or ini value that cannot be used
 ├── BenchmarkError           one or more problems in a benchmark file, each with its place
 ├── ProfileError             a profile or a tool declaration that cannot be trusted
+├── GoldReferenceError       a gold reference that cannot be used, or a path that is not in it
 └── BackendError             the endpoint could not be measured: never a score
     ├── EffortRefused        the endpoint will not have this reasoning effort
     ├── ItemTimeout          the conversation used up its wall-clock limit
@@ -27,6 +28,10 @@ class SettingsError(TsukaError):
 
 class ProfileError(TsukaError):
     """A profile file or a tool declaration that cannot be trusted."""
+
+
+class GoldReferenceError(TsukaError):
+    """A gold reference that cannot be used, or a path that is not in it; the text says what to do."""
 
 
 class BackendError(TsukaError):

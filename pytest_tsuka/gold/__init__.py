@@ -10,18 +10,34 @@ from pytest_tsuka.gold.fields import Field, Scoring, fields_of
 from pytest_tsuka.gold.grading import Grade, LeafGrade, grade
 from pytest_tsuka.gold.ladder import Comparison, Vectors, compare
 from pytest_tsuka.gold.ranking import RankedResult, Ranking, rank
+from pytest_tsuka.gold.reference import (
+    Finding,
+    Reference,
+    Revision,
+    consolidate,
+    read_reference,
+    reject,
+    write_reference,
+)
 
 __all__ = [
     "Comparison",
     "Field",
+    "Finding",
     "Grade",
     "LeafGrade",
     "RankedResult",
     "Ranking",
+    "Reference",
+    "Revision",
     "Scoring",
     "Vectors",
     "compare",
+    "consolidate",
     "fields_of",
     "grade",
     "rank",
+    "read_reference",
+    "reject",
+    "write_reference",
 ]

@@ -14,8 +14,9 @@ LAYERS = (
     {"errors", "jsontypes", "conversation", "protocols"},
     {"normal_text", "js_regex", "brackets", "jsonstrict", "jsonmend", "jsonfind", "json_paths"},
     {"checks", "benchmark", "located", "suite", "text_calls", "replies", "playing"},
-    {"verdict", "scoring", "certainty", "honoured", "sweep", "gate", "gold"},
+    {"verdict", "scoring", "certainty", "honoured", "sweep", "gate"},
     {"profile", "profile_entries", "slots", "engine", "store", "backends"},
+    {"gold"},
     {"report"},
     {"plugin"},
 )
