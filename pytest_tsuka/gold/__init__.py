@@ -1,7 +1,7 @@
 """Structured answers graded against a verified reference: field by field, lists as sets.
 
-Source of the rules: the project's contract for gold-reference scenarios. Everything in here is pure:
-similarities come in as vectors that were made before, and nothing asks a model.
+Everything in here is pure: similarities come in as vectors that were made before, `judge` builds
+questions and reads verdicts but asks nobody.
 """
 
 from __future__ import annotations

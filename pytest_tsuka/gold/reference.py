@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -216,7 +216,7 @@ def reject(reference: Reference, paths: Iterable[str]) -> list[Revision]:
 def value_at(output: JsonValue, path: str) -> JsonValue:
     """The value at a path of a leaf (`cast[2].name`), None where there is none."""
     found = look_up(output, path)
-    return None if is_absent(found) else found
+    return None if is_absent(found) else cast("JsonValue", found)
 
 
 def set_value(output: JsonValue, path: str, value: JsonValue) -> None:
