@@ -116,9 +116,11 @@ class Engine(Generic[Key, Outcome]):
                     backend = await self._opened(model)
                     async with asyncio.timeout(self._item_timeout):
                         return await job(backend)
-                except TimeoutError:
+                except TimeoutError as error:
+                    said = "; ".join(getattr(error.__cause__, "__notes__", ()))
                     raise ItemTimeout(
                         f"no result within the item limit of {self._item_timeout:g} s (--tsuka-item-timeout)"
+                        + (f" after {said}" if said else "")
                     ) from None
                 finally:
                     self.progress.in_flight -= 1

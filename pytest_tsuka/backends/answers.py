@@ -40,6 +40,7 @@ class Trouble:
     retry_after: float | None = None
     parameter: str | None = None
     replacement: str | None = None
+    stalled: bool = False
 
 
 def read_answer(

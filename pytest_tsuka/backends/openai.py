@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "off")
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
 TRANSPORT_FAILURES_TO_STOP = 4
-"""Requests given up in a row, none answered in between, after which an endpoint counts as down."""
+"""Requests given up in a row, or stalled in a row, none answered in between, after which an endpoint counts as down."""
+STALL_RETRIES = 2
+"""A request that ran into its time limit is not tried as often again as one that failed at once."""
 
 
 def effort_fields(style: str, effort: str) -> JsonObject:
@@ -72,6 +74,14 @@ class _Learned:
     lost: str | None = None
 
 
+@dataclass
+class _Attempts:
+    """How far a request has come, for whoever cancels it."""
+
+    count: int = 0
+    last: str = ""
+
+
 class OpenAIBackend:
     """Chat completions of one endpoint. Use as an async context manager, in one event loop."""
 
@@ -99,6 +109,7 @@ class OpenAIBackend:
         self._redact = Redactor(self._secrets)
         self._models: dict[str, _Learned] = {}
         self._failures_in_a_row = 0
+        self._stalls_in_a_row = 0
         self._down: str | None = None
         self._client: httpx.AsyncClient | None = None
 
@@ -183,18 +194,29 @@ class OpenAIBackend:
 
     async def complete(self, request: Request) -> Exchange:
         """The answer, after as many attempts as it takes. Raises BackendError or EffortRefused."""
+        attempts = _Attempts()
+        try:
+            return await self._complete(request, attempts)
+        except asyncio.CancelledError as cancelled:
+            if attempts.count:  # for the message of the item's own time limit
+                cancelled.add_note(
+                    f"{attempts.count} attempts{f', the last: {attempts.last}' if attempts.last else ''}"
+                )
+            raise
+
+    async def _complete(self, request: Request, tried: _Attempts) -> Exchange:
         learned = self._learned(request.model)
-        attempts = failures = 0
+        attempts = failures = stalls = 0
         notes: list[str] = []
         taken_out: set[str] = set()
         loading_until: float | None = None
         while True:
             self._fail_fast(request, learned, attempts)
             body = self._body(request, learned)
-            attempts += 1
+            tried.count = attempts = attempts + 1
             answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
             if isinstance(answer, Exchange):
-                self._failures_in_a_row = 0
+                self._failures_in_a_row = self._stalls_in_a_row = 0
                 return Exchange(
                     answer.message,
                     answer.finish_reason,
@@ -204,6 +226,7 @@ class OpenAIBackend:
                     (*answer.notes, *notes),
                 )
             trouble = answer
+            tried.last = self._redact(trouble.message)
             if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in taken_out:
                 # Requests in flight may all be told so at once: each goes again without it, once.
                 taken_out.add(trouble.parameter)
@@ -216,12 +239,23 @@ class OpenAIBackend:
                 if time.monotonic() < loading_until:
                     await pause(trouble.retry_after or 1.0)
                     continue
-            if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries:
+            stalls += trouble.stalled
+            self._count_stall(trouble)
+            if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries or stalls > STALL_RETRIES:
                 if trouble.kind is Kind.MODEL:
                     trouble = await self._with_offered_models(trouble, request.model)
                 raise self._given_up(request, learned, trouble, attempts)
             failures += 1
             await pause(_wait(failures, trouble.retry_after))
+
+    def _count_stall(self, trouble: Trouble) -> None:
+        """Requests that all run into their limit mean a server that hangs: the rest must not wait for it, too."""
+        self._stalls_in_a_row = self._stalls_in_a_row + 1 if trouble.stalled else 0
+        if self._stalls_in_a_row >= TRANSPORT_FAILURES_TO_STOP and self._down is None:
+            self._down = (
+                f"{self._redact(trouble.message)} (the endpoint counts as down:"
+                f" {self._stalls_in_a_row} requests in a row got no answer)"
+            )
 
     async def _with_offered_models(self, trouble: Trouble, model: str) -> Trouble:
         """The trouble with what the endpoint offers instead of a model it does not have."""
@@ -274,7 +308,7 @@ class OpenAIBackend:
             async with asyncio.timeout(self._limits.timeout):
                 return await self._exchange(self._client, url, body, effort_keys, start)
         except TimeoutError:
-            return self._transport_trouble(f"no complete answer within {self._limits.timeout:g} s")
+            return self._transport_trouble(f"no complete answer within {self._limits.timeout:g} s", stalled=True)
         except httpx.TimeoutException as error:
             what = (
                 "no connection" if isinstance(error, httpx.ConnectTimeout) else "the connection was silent for too long"
@@ -290,8 +324,8 @@ class OpenAIBackend:
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             return self._transport_trouble(f"the connection broke off ({cause_of(error)})")
 
-    def _transport_trouble(self, what: str) -> Trouble:
-        return Trouble(Kind.AGAIN, f"{self.provider}: {what}")
+    def _transport_trouble(self, what: str, *, stalled: bool = False) -> Trouble:
+        return Trouble(Kind.AGAIN, f"{self.provider}: {what}", stalled=stalled)
 
     async def _exchange(
         self,
@@ -337,7 +371,7 @@ class OpenAIBackend:
                 except StopAsyncIteration:
                     break
                 except TimeoutError:
-                    return self._transport_trouble(f"the stream was silent for {self._limits.idle:g} s")
+                    return self._transport_trouble(f"the stream was silent for {self._limits.idle:g} s", stalled=True)
                 completion.feed(event)
                 if first is None and completion.started:
                     first = time.perf_counter() - start

@@ -388,6 +388,19 @@ def test_endpoint_down_is_one_line_per_item(run: Run, pytester: pytest.Pytester,
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+def test_the_item_limit_names_the_attempts(suite: Suite, run: Run, serve: Serve) -> None:
+    """D19: an item costs at most its limit, and the report says how often it was tried and what came of it."""
+    suite(**TRIO)
+    slow = error(503, "busy", {"retry-after": "0.3"})
+    result = run(serve(lambda r: slow), "--tsuka-effort=none", "--tsuka-item-timeout=1", "--tsuka-retries=50")
+    result.assert_outcomes(errors=3)
+    result.stdout.fnmatch_lines(
+        [
+            "m at none: no result within the item limit of 1 s (--tsuka-item-timeout) after * attempts, the last: HTTP 503: busy"
+        ]
+    )
+
+
 def test_repeats(suite: Suite, run: Run, serve: Serve, profiles: Profiles, pytester: pytest.Pytester) -> None:
     """N conversations per item, mean scores, intervals, stability, a borderline tier, the gate on its lower bound."""
     suite(**TRIO)

@@ -294,6 +294,14 @@ def test_a_server_that_never_answers(serve: Serve) -> None:
     assert "no complete answer within 0.2 s (after 2 attempts)" in str(failure)
 
 
+def test_a_server_that_hangs_is_given_up(serve: Serve) -> None:
+    """Four requests in a row without an answer, and the rest end at once."""
+    endpoint = serve(lambda r: Answer(hang=True))
+    failure = failed(endpoint, times=500, limits=Limits(timeout=0.1, retries=9))
+    assert "counts as down: 4 requests in a row got no answer" in str(failure)
+    assert len(endpoint.requests) == 4
+
+
 def test_a_hopeless_endpoint_is_asked_once(serve: Serve) -> None:
     """D09: a used-up quota or a wrong key ends the rest at once with the same words."""
     endpoint = serve(lambda r: error(429, "gone", type="insufficient_quota"))
