@@ -88,8 +88,8 @@ class Store:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def add(self, run: int, conditions: str, verdict: Verdict) -> None:
-        """Keeps a verdict; several that come in quick succession share a transaction."""
+    def add(self, run: int, conditions: str, verdict: Verdict, text: str) -> None:
+        """Keeps a verdict, `text` being its JSON; several in quick succession share a transaction."""
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
         self._db.execute(
@@ -101,7 +101,7 @@ class Store:
                 verdict["effort"],
                 verdict["benchmark"],
                 verdict["outcome"],
-                json.dumps(verdict, ensure_ascii=True, allow_nan=False),
+                text,
             ),
         )
         if time.monotonic() - self._last_commit >= COMMIT_EVERY:

@@ -84,6 +84,7 @@ class Feeder:
         self._position = {item.nodeid: at for at, item in enumerate(items)}
         self._begun = time.monotonic()
         self._finished = 0
+        self._fed = 0
         self._last_beat = self._begun
         self._window = self._window_size()
 
@@ -99,12 +100,12 @@ class Feeder:
     ) -> Generator[None, object, object]:
         if isinstance(item, EffortItem):
             at = self._position.get(item.nodeid)
-            in_worker = hasattr(item.config, "workerinput")
-            # An xdist worker holds all items but learns only of its next one.
-            ahead = [item, nextitem] if in_worker or at is None else self._items[at : at + self._window]
-            for upcoming in ahead:
-                if isinstance(upcoming, EffortItem):
-                    upcoming.jobs()
+            if at is None or hasattr(item.config, "workerinput"):
+                # An xdist worker holds all items but learns only of its next one.
+                self._start(item, nextitem)
+            else:
+                self._start(item, *self._items[max(self._fed, at) : at + self._window])
+                self._fed = max(self._fed, at + self._window)
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -118,6 +119,12 @@ class Feeder:
             return (yield)
         finally:
             self._finished += 1
+
+    @staticmethod
+    def _start(*items: pytest.Item | None) -> None:
+        for item in items:
+            if isinstance(item, EffortItem):
+                item.jobs()
 
     def _interval(self) -> float:
         if self._last_beat == self._begun:

@@ -141,13 +141,13 @@ class Controller:
         if text := getattr(report, "tsuka", None):
             verdict: Verdict = json.loads(text)
             self._verdicts[report.nodeid] = verdict
-            self._keep(verdict)
+            self._keep(verdict, text)
 
-    def _keep(self, verdict: Verdict) -> None:
+    def _keep(self, verdict: Verdict, text: str) -> None:
         if self._store is None:
             return
         try:
-            self._store.add(self._run, self.state.conditions(verdict["model"]), verdict)
+            self._store.add(self._run, self.state.conditions(verdict["model"]), verdict, text)
         except sqlite3.Error as error:
             self.notes.append(f"nothing can be resumed later: {self.state.settings.store}: {error}")
             self._store = None
