@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_tsuka.efforts import effort_cost
 from pytest_tsuka.errors import ProfileError, unknown_name
 from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, TierPolicy
@@ -18,7 +19,6 @@ from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, TierPolicy
 BENCHMARK_VERSION = 5
 """Raised whenever a score changes meaning. TSUKA's own is 4."""
 
-EFFORT_ORDER = ("none", "low", "medium", "xhigh")
 LOCK_SECONDS = 30.0
 
 
@@ -91,7 +91,7 @@ class ModelProfiles:
         prefix = f"{model}@"
         measured = [key[len(prefix) :] for key in self.profiles if key.startswith(prefix)]
         valid = [effort for effort in measured if self.valid_profile(model, effort)]
-        return sorted(valid, key=_effort_cost)
+        return sorted(valid, key=effort_cost)
 
     def recommended_effort(self, model: str) -> str | None:
         """The stored recommendation if its profile is valid, else the lowest valid level with the best tier."""
@@ -128,10 +128,6 @@ class ModelProfiles:
                 raise ProfileError(f"tool {name!r}: {unknown_name('tier', str(tier), self._policy.tiers)}")
             ranks.append(self._policy.rank(tier))
         return max(ranks)
-
-
-def _effort_cost(effort: str) -> tuple[int, str]:
-    return (EFFORT_ORDER.index(effort) if effort in EFFORT_ORDER else len(EFFORT_ORDER), effort)
 
 
 # --- the file ------------------------------------------------------------------------------

@@ -8,16 +8,18 @@ import json
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
+from pytest_tsuka.backends.health import Health, Learned
 from pytest_tsuka.backends.listing import cause_of, list_models
 from pytest_tsuka.backends.sse import Completion, StreamBroken, events
 from pytest_tsuka.backends.urls import HIDDEN, Endpoint, Redactor, read_base_url
 from pytest_tsuka.conversation import Exchange
-from pytest_tsuka.errors import BackendError, EffortRefused, SettingsError, closest, unknown_name
+from pytest_tsuka.efforts import effort_fields
+from pytest_tsuka.errors import BackendError, closest
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.slots import pause
@@ -25,28 +27,9 @@ from pytest_tsuka.slots import pause
 if TYPE_CHECKING:
     import httpx
 
-EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "off")
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
-TRANSPORT_FAILURES_TO_STOP = 4
-"""Requests given up in a row, or stalled in a row, none answered in between, after which an endpoint counts as down."""
 STALL_RETRIES = 2
 """A request that ran into its time limit is not tried as often again as one that failed at once."""
-
-
-def effort_fields(style: str, effort: str) -> JsonObject:
-    """What a request body carries to ask for an effort, in the way the endpoint wants it."""
-    match style:
-        case "auto" | "reasoning_effort":
-            return {"reasoning_effort": effort}
-        case "openrouter":
-            return {"reasoning": {"effort": effort} if effort != "none" else {"enabled": False}}
-        case "ollama":
-            return {"think": False if effort == "none" else effort}
-        case "chat_template":
-            return {"chat_template_kwargs": {"enable_thinking": effort != "none"}}
-        case "off":
-            return {}
-    raise SettingsError(unknown_name("effort style", style, EFFORT_STYLES))
 
 
 @dataclass(frozen=True)
@@ -63,15 +46,6 @@ class Limits:
     idle: float = 120.0
     retries: int = 4
     loading: float = 300.0
-
-
-@dataclass
-class _Learned:
-    """What an endpoint taught us about one model: parameters it refuses, efforts, whether it is lost."""
-
-    dropped: dict[str, str | None] = field(default_factory=dict)
-    efforts: dict[str, str] = field(default_factory=dict)
-    lost: str | None = None
 
 
 @dataclass
@@ -107,10 +81,7 @@ class OpenAIBackend:
         self._headers = dict(headers or {})
         self._secrets = tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4)
         self._redact = Redactor(self._secrets)
-        self._models: dict[str, _Learned] = {}
-        self._failures_in_a_row = 0
-        self._stalls_in_a_row = 0
-        self._down: str | None = None
+        self._health = Health()
         self._client: httpx.AsyncClient | None = None
 
     @property
@@ -120,10 +91,10 @@ class OpenAIBackend:
 
     def parameters(self, model: str) -> JsonObject:
         """What requests for this model carried besides the conversation, refused ones taken out."""
-        sent = self._with_lessons(dict(self._params), self._learned(model))
+        sent = self._with_lessons(dict(self._params), self._health.of(model))
         style = "reasoning_effort" if self._style == "auto" else self._style
         recorded: JsonObject = {**sent, "effortStyle": style}
-        if dropped := sorted(self._learned(model).dropped):
+        if dropped := sorted(self._health.of(model).dropped):
             recorded["refused"] = list(dropped)
         return recorded
 
@@ -169,11 +140,8 @@ class OpenAIBackend:
 
     # --- requests ------------------------------------------------------------------------
 
-    def _learned(self, model: str) -> _Learned:
-        return self._models.setdefault(model, _Learned())
-
     @staticmethod
-    def _with_lessons(body: JsonObject, learned: _Learned) -> JsonObject:
+    def _with_lessons(body: JsonObject, learned: Learned) -> JsonObject:
         for name, replacement in learned.dropped.items():
             if name in body:
                 value = body.pop(name)
@@ -181,7 +149,7 @@ class OpenAIBackend:
                     body[replacement] = value
         return body
 
-    def _body(self, request: Request, learned: _Learned) -> JsonObject:
+    def _body(self, request: Request, learned: Learned) -> JsonObject:
         body: JsonObject = {"model": request.model, "messages": list(request.messages)}
         if request.tools:
             body["tools"] = list(request.tools)
@@ -205,18 +173,18 @@ class OpenAIBackend:
             raise
 
     async def _complete(self, request: Request, tried: _Attempts) -> Exchange:
-        learned = self._learned(request.model)
+        learned = self._health.of(request.model)
         attempts = failures = stalls = 0
         notes: list[str] = []
         taken_out: set[str] = set()
         loading_until: float | None = None
         while True:
-            self._fail_fast(request, learned, attempts)
+            self._health.fail_fast(request.model, request.effort, attempts)
             body = self._body(request, learned)
             tried.count = attempts = attempts + 1
             answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
             if isinstance(answer, Exchange):
-                self._failures_in_a_row = self._stalls_in_a_row = 0
+                self._health.answered()
                 return Exchange(
                     answer.message,
                     answer.finish_reason,
@@ -240,22 +208,14 @@ class OpenAIBackend:
                     await pause(trouble.retry_after or 1.0)
                     continue
             stalls += trouble.stalled
-            self._count_stall(trouble)
+            self._health.troubled(trouble, tried.last)
             if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries or stalls > STALL_RETRIES:
                 if trouble.kind is Kind.MODEL:
                     trouble = await self._with_offered_models(trouble, request.model)
-                raise self._given_up(request, learned, trouble, attempts)
+                message = self._redact(trouble.message)
+                raise self._health.given_up(trouble, message, request.model, request.effort, attempts)
             failures += 1
             await pause(_wait(failures, trouble.retry_after))
-
-    def _count_stall(self, trouble: Trouble) -> None:
-        """Requests that all run into their limit mean a server that hangs: the rest must not wait for it, too."""
-        self._stalls_in_a_row = self._stalls_in_a_row + 1 if trouble.stalled else 0
-        if self._stalls_in_a_row >= TRANSPORT_FAILURES_TO_STOP and self._down is None:
-            self._down = (
-                f"{self._redact(trouble.message)} (the endpoint counts as down:"
-                f" {self._stalls_in_a_row} requests in a row got no answer)"
-            )
 
     async def _with_offered_models(self, trouble: Trouble, model: str) -> Trouble:
         """The trouble with what the endpoint offers instead of a model it does not have."""
@@ -270,33 +230,6 @@ class OpenAIBackend:
         hint = f"; did you mean {near!r}?" if near else ""
         listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         return replace(trouble, message=f"{trouble.message}{hint} (the endpoint lists: {listed or 'no model'})")
-
-    def _fail_fast(self, request: Request, learned: _Learned, attempts: int) -> None:
-        """What is known to be hopeless is not tried again."""
-        if reason := self._down or learned.lost:
-            raise BackendError(reason, attempts=attempts, permanent=True)
-        if reason := learned.efforts.get(request.effort):
-            raise EffortRefused(reason, attempts=attempts, permanent=True)
-
-    def _given_up(self, request: Request, learned: _Learned, trouble: Trouble, attempts: int) -> BackendError:
-        message = self._redact(trouble.message)
-        permanent = trouble.kind in (Kind.EFFORT, Kind.MODEL, Kind.ENDPOINT)
-        if trouble.kind is Kind.EFFORT:
-            learned.efforts[request.effort] = message
-            return EffortRefused(message, attempts=attempts, permanent=True)
-        if trouble.kind is Kind.MODEL:
-            learned.lost = message
-        elif trouble.kind is Kind.ENDPOINT:
-            self._down = message
-        elif trouble.kind in (Kind.AGAIN, Kind.LOADING):
-            self._failures_in_a_row += 1
-            if self._failures_in_a_row >= TRANSPORT_FAILURES_TO_STOP:
-                self._down = (
-                    f"{message} (the endpoint counts as down: {self._failures_in_a_row} requests in a row failed)"
-                )
-            if attempts > 1:
-                message = f"{message} (after {attempts} attempts)"
-        return BackendError(message, attempts=attempts, permanent=permanent)
 
     async def _send(self, body: JsonObject, effort_keys: tuple[str, ...]) -> Exchange | Trouble:
         import httpx

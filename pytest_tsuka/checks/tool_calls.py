@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -70,11 +71,13 @@ class _OnCall(Check):
             return Result(False, f"expected {self.wanted()} as {self.which}, found {calls_made(subject)}")
         return next((r for r in results if r.passed), results[0])
 
+    @abstractmethod
     def judge(self, call: ToolCall, subject: Subject) -> Result:
-        raise NotImplementedError
+        """Whether this call passes."""
 
+    @abstractmethod
     def wanted(self) -> str:
-        raise NotImplementedError
+        """What is looked for, for the failure that there is no call at all."""
 
     def evaluate(self, subject: Subject) -> Result:
         return self.first_passing(subject)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pytest_tsuka.efforts import EFFORT_STYLES, EFFORTS
+
 if TYPE_CHECKING:
     from pytest_tsuka.backends.catalog import Model
     from pytest_tsuka.gate import Requirement
     from pytest_tsuka.scoring import TierPolicy
 
-EFFORTS = ("none", "low", "medium", "xhigh")
-EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "off")
 IniType = Literal["string", "args", "int", "float", "bool", "linelist"]
 
 

@@ -148,6 +148,8 @@ class Feeder:
         running = max(engine.seconds_running((item.nodeid, run)) or 0 for run in range(self._state.settings.repeats))
         slow = f"; waiting for {one_line(item.name)}, {running:.0f} s" if running else ""
         in_flight = engine.progress.in_flight
+        if self._terminal.verbosity < 0 and done:
+            self._terminal.write("\n")  # with -q pytest does not know that its line of letters is open
         self._terminal.write_line(
             f"  … {done} of {total} items done, {in_flight} in flight, {_clock(elapsed)} elapsed{left}{slow}"
         )

@@ -177,7 +177,10 @@ def test_progress_while_waiting(suite: Suite, run: Run, serve: Serve, monkeypatc
     monkeypatch.setattr(run_module, "FIRST_BEAT", 0.1)
     monkeypatch.setattr(run_module, "BEAT_LOG", 0.2)
     suite(**TRIO)
-    result = run(serve(lambda r: Answer(json=completion("yes"), delay=0.9 if "data" in r.prompt else 0)), *FAST)
+    endpoint = serve(lambda r: Answer(json=completion("yes"), delay=0.9 if "data" in r.prompt else 0))
+    quiet = run(endpoint, *FAST, "-q")
+    quiet.stdout.re_match_lines([r"\.", r"  … 1 of 3 items done.*"])
+    result = run(endpoint, *FAST)
     result.stdout.fnmatch_lines(
         ["  … 1 of 3 items done, 1 in flight, 0:0? elapsed, about 0:0? left; waiting for data?none?, * s"]
     )

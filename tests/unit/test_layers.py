@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "pytest_tsuka"
 LAYERS = (
-    {"errors", "jsontypes", "conversation", "protocols"},
+    {"errors", "jsontypes", "efforts", "conversation", "protocols"},
     {"normal_text", "js_regex", "brackets", "jsonstrict", "jsonmend", "jsonfind", "json_paths"},
     {"checks", "benchmark", "located", "suite", "text_calls", "replies", "playing"},
     {"verdict", "scoring", "certainty", "honoured", "sweep", "gate"},

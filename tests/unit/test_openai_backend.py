@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_tsuka.backends.answers import Trouble, read_answer, retry_after
-from pytest_tsuka.backends.openai import Limits, OpenAIBackend, effort_fields
+from pytest_tsuka.backends.openai import Limits, OpenAIBackend
 from pytest_tsuka.backends.urls import Redactor, read_base_url
 from pytest_tsuka.conversation import Exchange
+from pytest_tsuka.efforts import effort_fields
 from pytest_tsuka.errors import BackendError, EffortRefused, SettingsError
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.replies import read_reply

@@ -1,0 +1,66 @@
+"""What an endpoint has taught us: which requests are hopeless, and when it counts as down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_tsuka.backends.answers import Kind, Trouble
+from pytest_tsuka.errors import BackendError, EffortRefused
+
+FAILURES_TO_STOP = 4
+"""Requests given up in a row, or stalled in a row, none answered in between, after which an endpoint counts as down."""
+
+
+@dataclass
+class Learned:
+    """What an endpoint taught us about one model: parameters it refuses, efforts, whether it is lost."""
+
+    dropped: dict[str, str | None] = field(default_factory=dict)
+    efforts: dict[str, str] = field(default_factory=dict)
+    lost: str | None = None
+
+
+class Health:
+    """A circuit breaker for one endpoint, and a memory for each of its models."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, Learned] = {}
+        self._failures = self._stalls = 0
+        self._down: str | None = None
+
+    def of(self, model: str) -> Learned:
+        return self._models.setdefault(model, Learned())
+
+    def fail_fast(self, model: str, effort: str, attempts: int) -> None:
+        """What is known to be hopeless is not tried again: raises what the first one was told."""
+        learned = self.of(model)
+        if reason := self._down or learned.lost:
+            raise BackendError(reason, attempts=attempts, permanent=True)
+        if reason := learned.efforts.get(effort):
+            raise EffortRefused(reason, attempts=attempts, permanent=True)
+
+    def answered(self) -> None:
+        self._failures = self._stalls = 0
+
+    def troubled(self, trouble: Trouble, message: str) -> None:
+        """Requests that all run into their limit mean a server that hangs: the rest must not wait for it, too."""
+        self._stalls = self._stalls + 1 if trouble.stalled else 0
+        if self._stalls >= FAILURES_TO_STOP and self._down is None:
+            self._down = f"{message} (the endpoint counts as down: {self._stalls} requests in a row got no answer)"
+
+    def given_up(self, trouble: Trouble, message: str, model: str, effort: str, attempts: int) -> BackendError:
+        """The error of a request that is not tried again, remembered as far as it concerns others."""
+        if trouble.kind is Kind.EFFORT:
+            self.of(model).efforts[effort] = message
+            return EffortRefused(message, attempts=attempts, permanent=True)
+        if trouble.kind is Kind.MODEL:
+            self.of(model).lost = message
+        elif trouble.kind is Kind.ENDPOINT:
+            self._down = message
+        elif trouble.kind in (Kind.AGAIN, Kind.LOADING):
+            self._failures += 1
+            if self._failures >= FAILURES_TO_STOP:
+                self._down = f"{message} (the endpoint counts as down: {self._failures} requests in a row failed)"
+            if attempts > 1:
+                message = f"{message} (after {attempts} attempts)"
+        return BackendError(message, attempts=attempts, permanent=trouble.kind in (Kind.MODEL, Kind.ENDPOINT))
