@@ -167,9 +167,9 @@ class Controller:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Before JUnit's own sessionfinish, which writes the XML."""
         bad_end = exitstatus in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+        self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
         if self._dry or (bad_end and not self._verdicts):
             return
-        self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
         from pytest_tsuka.sweep import summarise
 
         self.results = summarise(self._expectation(), self.verdicts)

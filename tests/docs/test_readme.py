@@ -57,7 +57,7 @@ def test_the_python_example(
 ) -> None:
     """It runs as it stands: unmeasured means the harmless tool only."""
     monkeypatch.chdir(tmp_path)
-    (example,) = blocks("python")
+    (example,) = [b for b in blocks("python") if "ModelProfiles" in b]
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out == "['read_file']\n"
     scores = {"instruction": 1, "json": 1, "toolCalling": 1}
@@ -115,3 +115,21 @@ def test_the_terminal_excerpt_is_real(pytester: pytest.Pytester, monkeypatch: py
     assert len(shown) > 15
     for line in shown:
         assert line in result.outlines or line.split(" in this process")[0] in result.stdout.str(), line
+
+
+def test_the_hooks_example(pytester: pytest.Pytester, run: Any) -> None:
+    """The conftest.py of the README, as it stands: its check, its backend and its tiers are used."""
+    (example,) = [b for b in blocks("python") if "pytest_tsuka_backend" in b]
+    pytester.makeconftest(example)
+    (pytester.path / "benchmarks").mkdir()
+    for name, category, prompt in [("a", "instruction", "Anna"), ("b", "json", "oxo"), ("c", "toolCalling", "abc")]:
+        benchmark = {
+            "name": name,
+            "category": category,
+            "prompt": prompt,
+            "checks": [{"type": "palindrome", "least": 3}],
+        }
+        (pytester.path / "benchmarks" / f"{name}.json").write_text(json.dumps(benchmark))
+    result = run(None, "--tsuka-model=parrot", "--tsuka-effort=none")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*expected a palindrome, found 'abc'*", "none * fine *"])

@@ -67,6 +67,24 @@ def test_a_gguf_file_of_ones_own(pytester: pytest.Pytester, suite: Suite) -> Non
     result.stdout.fnmatch_lines(["tsuka: mine in this process; *", "* 1 profile written to models_profile.json"[2:]])
 
 
+def test_a_llama_cpp_server(pytester: pytest.Pytester, suite: Suite) -> None:
+    """The same server as anybody runs it: an endpoint that lists its model and answers without streaming."""
+    import xllamacpp
+
+    suite(**TRIO)
+    params = xllamacpp.CommonParams()
+    params.model.path = str(find_weights())
+    params.model_alias = {"tiny"}
+    params.n_ctx, params.n_parallel, params.port, params.verbosity, params.warmup = 2048, 1, 0, -1, False
+    server = xllamacpp.Server(params)
+    address = f"--tsuka-base-url={server.listening_address}"
+    result = pytester.runpytest_subprocess("--tsuka-model=all", address, "--tsuka-effort=low", *SHORT)
+    result.stdout.fnmatch_lines(["tsuka: tiny at http://127.0.0.1:*", "1 profile written to models_profile.json"])
+    profile = json.loads((pytester.path / "models_profile.json").read_text())["profiles"]["tiny@low"]
+    assert profile["completionTokens"] > 0
+    assert profile["latency"]["p50"] > 0
+
+
 def test_a_damaged_gguf_file(pytester: pytest.Pytester, suite: Suite) -> None:
     """One line per item that names the file."""
     suite(**TRIO)
