@@ -70,12 +70,18 @@ def chat_models(entries: Iterable[JsonObject]) -> list[str]:
     return sorted(dict.fromkeys(names))
 
 
+_NOT_IN_AN_ID = re.compile(
+    # what structures an id, and what could steer a terminal: the names of `all` are the endpoint's own words
+    r"[\[\]@\s\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|::"
+)
+
+
 def node_labels(names: Sequence[str]) -> dict[str, str]:
     """A unique label for each model name that may stand inside the brackets of a test id."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        label = re.sub(r"[\[\]@\s\x00-\x1f\x7f-\x9f\ud800-\udfff]|::", "_", name) or "_"
+        label = _NOT_IN_AN_ID.sub("_", name) or "_"
         unique, number = label, 2
         while unique in taken:
             unique, number = f"{label}~{number}", number + 1

@@ -16,6 +16,7 @@ import pytest
 from pytest_tsuka.errors import ProfileError
 from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
 from pytest_tsuka.plugin.state import state_of
+from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.verdict import PASSED, Verdict, score_text
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Controller:
             if all(m.in_process for m in self.state.models)
             else f"at {self.state.provider(self.state.models[0].name)}"
         )
-        return [f"tsuka: {names} {where}; {suite}, efforts {' '.join(settings.efforts)}"]
+        return [one_line(f"tsuka: {names} {where}; {suite}, efforts {' '.join(settings.efforts)}")]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -117,7 +118,7 @@ class Controller:
             if state.settings.resume:
                 self._resume(self._store)
             self._run = self._store.begin_run()
-        except StoreError as error:
+        except (StoreError, sqlite3.Error) as error:
             if state.settings.resume:
                 raise pytest.UsageError(f"pytest-tsuka: --tsuka-resume: {error}") from None
             self.notes.append(f"nothing can be resumed later: {error}")
