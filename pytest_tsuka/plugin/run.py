@@ -6,7 +6,7 @@ import concurrent.futures
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 AHEAD = 4
 """Conversations kept started ahead of pytest's loop, as a multiple of the concurrency."""
 FIRST_BEAT, BEAT_TTY, BEAT_LOG = 3.0, 5.0, 30.0
+WORKER_POLL = 0.25
+"""Seconds between a worker's looks at whether its controller is still there."""
 
 
 @contextmanager
@@ -74,6 +76,13 @@ def _fetch_weights(state: State, items: list[EffortItem], terminal: pytest.Termi
             state.unfetched[model.name] = error
 
 
+def _worker_channel(config: pytest.Config) -> Any:
+    """The channel of an xdist worker to its controller, found by the names of xdist's public protocol; else None."""
+    if not hasattr(config, "workerinput"):
+        return None
+    return next((p.channel for p in config.pluginmanager.get_plugins() if hasattr(p, "channel")), None)
+
+
 class Feeder:
     """Starts the next conversations when an item begins, and tells that a run is alive."""
 
@@ -86,6 +95,7 @@ class Feeder:
         self._finished = 0
         self._fed = 0
         self._last_beat = self._begun
+        self._channel = _worker_channel(state.config)
         self._window = self._window_size()
 
     def _window_size(self) -> int:
@@ -111,14 +121,28 @@ class Feeder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         """Waits where the terminal is not captured, so that the heartbeat can be seen."""
-        if isinstance(item, EffortItem) and self._terminal:
+        if isinstance(item, EffortItem):
             jobs = item.jobs()
             while concurrent.futures.wait(jobs, timeout=self._next_beat()).not_done:
+                if self._controller_is_gone():
+                    # The controller was interrupted: execnet would interrupt this worker only after 5 s.
+                    raise KeyboardInterrupt
                 self._beat(item)
         try:
             return (yield)
         finally:
             self._finished += 1
+
+    def _controller_is_gone(self) -> bool:
+        if self._channel is None:
+            return False
+        try:
+            self._channel.waitclose(timeout=0)
+        except self._channel.TimeoutError:
+            return False
+        except Exception:  # closed by an error at the other end
+            return True
+        return True
 
     @staticmethod
     def _start(*items: pytest.Item | None) -> None:
@@ -132,6 +156,8 @@ class Feeder:
         return BEAT_TTY if self._terminal and self._terminal.isatty else BEAT_LOG
 
     def _next_beat(self) -> float:
+        if not self._terminal:
+            return WORKER_POLL
         return max(0.05, self._last_beat + self._interval() - time.monotonic())
 
     def _beat(self, item: EffortItem) -> None:
