@@ -13,7 +13,6 @@ from pytest_tsuka.checks.schemas import schema_problem
 from pytest_tsuka.errors import unknown_name
 
 Category = Literal["instruction", "json", "toolCalling"]
-CATEGORIES: tuple[Category, ...] = ("instruction", "json", "toolCalling")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -26,15 +26,11 @@ Job = Callable[[Backend], Awaitable[Outcome]]
 
 @dataclass(slots=True)
 class Progress:
-    """Counts for a progress line; `in_flight` conversations hold a slot, `waiting` ones do not."""
+    """Counts for a progress line; `in_flight` are the conversations that have had a slot and are not done."""
 
     done: int = 0
     started: int = 0
     in_flight: int = 0
-
-    @property
-    def waiting(self) -> int:
-        return self.started - self.done - self.in_flight
 
 
 class Engine(Generic[Key, Outcome]):

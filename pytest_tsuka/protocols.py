@@ -1,8 +1,7 @@
-"""The seams that others may implement: a backend answers requests, an embedder makes vectors."""
+"""The seam that others may implement: a backend answers requests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -11,8 +10,6 @@ from pytest_tsuka.jsontypes import JsonObject
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +44,3 @@ class Backend(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-
-class Embedder(Protocol):
-    """Makes one vector of unit length for each text."""
-
-    @property
-    def model(self) -> str: ...
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors of shape (len(texts), dimensions), float32, each of length 1."""
-        ...

@@ -73,10 +73,6 @@ class TierPolicy:
                 missing[category] = gap
         return missing
 
-    def margins(self, tier: str, scores: Scores) -> dict[str, float]:
-        """Score minus threshold for each category the tier asks about; negative is a miss."""
-        return {c: (scores.get(c) or 0.0) - t for c, t in self.thresholds[tier].items()}
-
 
 TIERS = TierPolicy(
     {

@@ -151,7 +151,7 @@ def _figures(conversation: Conversation) -> JsonObject:
             "seconds": math.fsum(seconds),
             "first_token_seconds": firsts[0] if firsts else None,
             # tokens whose generation time is known, and that time: their ratio is tokens per second
-            "timed_tokens": add_known(_generation(e.usage.completion_tokens, e.timing.seconds) for e in exchanges),
+            "timed_tokens": add_known(e.usage.completion_tokens for e in exchanges),
             "generation_seconds": add_known(
                 e.usage.completion_tokens / e.timing.tokens_per_second
                 if e.timing.tokens_per_second and e.usage.completion_tokens
@@ -163,10 +163,6 @@ def _figures(conversation: Conversation) -> JsonObject:
         },
         "latencies": latencies,
     }
-
-
-def _generation(tokens: int | None, seconds: float) -> int | None:
-    return tokens if tokens is not None and seconds >= 0 else None
 
 
 def _turn_json(turn: Turn) -> JsonObject:

@@ -161,7 +161,6 @@ class Settings:
     packaged: bool
     base_url: str
     api_key: str
-    api_key_env: str
     effort_style: str
     params: dict[str, Any]
     repeats: int
@@ -228,7 +227,6 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         packaged=packaged,
         base_url=base_url,
         api_key=os.environ.get(values["tsuka_api_key_env"], ""),
-        api_key_env=values["tsuka_api_key_env"],
         effort_style=style,
         params=read_params(values["tsuka_param"]),
         repeats=values["tsuka_repeats"],
