@@ -54,7 +54,7 @@ def test_several_models_have_their_name_in_the_id(pytester: pytest.Pytester, sui
 
 
 def test_every_bad_file_is_one_error(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve) -> None:
-    """All bad files are named in one run, with place and closest name; nothing is sent, no traceback."""
+    """E11, E19: all bad files, twins too, are named in one run with place and closest name; nothing is sent."""
     suite(
         **TRIO,
         a_typo=one_check("typo", checks=[{"type": "contain", "value": "x"}]),

@@ -47,7 +47,7 @@ def test_a_perfect_model(
 
 
 def test_two_workers_equal_one_process(pytester: pytest.Pytester, run: Run, serve: Serve) -> None:
-    """But for timings, the verdicts are the same to the byte."""
+    """E27: but for timings, the verdicts are the same to the byte; they come from reports, not from process state."""
 
     def script(received: Received) -> Any:
         name, _turn = benchmark_of(received)
@@ -71,7 +71,7 @@ def test_two_workers_equal_one_process(pytester: pytest.Pytester, run: Run, serv
 
 
 def test_every_outcome(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, mode: tuple[str, ...]) -> None:
-    """Each kind of end is told apart, in the terminal and in the result file."""
+    """Each kind of end is told apart, in the terminal and in the result file. D17: a thinking budget used up is one."""
     suite(
         a=one_check("right"),
         b=one_check("wrong"),
