@@ -21,24 +21,29 @@ def engine(concurrency: int = 8, **options: Any) -> Engine[int, Any]:
 
 
 def test_jobs_run_concurrently() -> None:
-    """60 jobs of 50 ms at concurrency 8 take less than a sixth of the sequential time."""
-    running = engine(8)
-    most = now = 0
+    """60 jobs of 50 ms at concurrency 8 take less than a sixth of the sequential time (the best of three runs)."""
 
-    async def job(_: Any) -> None:
-        nonlocal most, now
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.05)
-        now -= 1
+    def run_once() -> tuple[float, int]:
+        running = engine(8)
+        most = now = 0
 
-    start = time.perf_counter()
-    for future in [running.prefetch(i, "m", job) for i in range(60)]:
-        future.result(30)
-    seconds = time.perf_counter() - start
-    running.close()
-    assert most == 8
-    assert seconds < 60 * 0.05 / 6 + 0.25  # the ideal is 0.4 s
+        async def job(_: Any) -> None:
+            nonlocal most, now
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(0.05)
+            now -= 1
+
+        start = time.perf_counter()
+        for future in [running.prefetch(i, "m", job) for i in range(60)]:
+            future.result(30)
+        seconds = time.perf_counter() - start
+        running.close()
+        return seconds, most
+
+    runs = [run_once() for _ in range(3)]
+    assert {most for _, most in runs} == {8}
+    assert min(seconds for seconds, _ in runs) < 60 * 0.05 / 6  # the ideal is 0.4 s
 
 
 def test_a_job_is_started_once() -> None:
