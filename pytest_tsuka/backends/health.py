@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from pytest_tsuka.backends.answers import Kind, Trouble
@@ -21,9 +22,14 @@ class Learned:
 
 
 class Health:
-    """A circuit breaker for one endpoint, and a memory for each of its models."""
+    """A circuit breaker for one endpoint, and a memory for each of its models.
 
-    def __init__(self) -> None:
+    `patience` is how many seconds without any answer make stalled requests a sign that it hangs.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._silent_since: float | None = None
         self._models: dict[str, Learned] = {}
         self._failures = self._stalls = 0
         self._down: str | None = None
@@ -41,11 +47,18 @@ class Health:
 
     def answered(self) -> None:
         self._failures = self._stalls = 0
+        self._silent_since = time.monotonic()
+
+    def asked(self) -> None:
+        """The first request starts the clock."""
+        if self._silent_since is None:
+            self._silent_since = time.monotonic()
 
     def troubled(self, trouble: Trouble, message: str) -> None:
         """Requests that all run into their limit mean a server that hangs: the rest must not wait for it, too."""
         self._stalls = self._stalls + 1 if trouble.stalled else 0
-        if self._stalls >= FAILURES_TO_STOP and self._down is None:
+        silent = time.monotonic() - (self._silent_since or 0.0)
+        if self._stalls >= FAILURES_TO_STOP and silent >= self._patience and self._down is None:
             self._down = f"{message} (the endpoint counts as down: {self._stalls} requests in a row got no answer)"
 
     def given_up(self, trouble: Trouble, message: str, model: str, effort: str, attempts: int) -> BackendError:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import httpx
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
-STALL_RETRIES = 2
-"""A request that ran into its time limit is not tried as often again as one that failed at once."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class OpenAIBackend:
         self._headers = dict(headers or {})
         self._secrets = tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4)
         self._redact = Redactor(self._secrets)
-        self._health = Health()
+        self._health = Health(patience=2 * self._limits.timeout)
         self._client: httpx.AsyncClient | None = None
 
     @property
@@ -174,7 +172,7 @@ class OpenAIBackend:
 
     async def _complete(self, request: Request, tried: _Attempts) -> Exchange:
         learned = self._health.of(request.model)
-        attempts = failures = stalls = 0
+        attempts = failures = 0
         notes: list[str] = []
         taken_out: set[str] = set()
         loading_until: float | None = None
@@ -182,6 +180,7 @@ class OpenAIBackend:
             self._health.fail_fast(request.model, request.effort, attempts)
             body = self._body(request, learned)
             tried.count = attempts = attempts + 1
+            self._health.asked()
             answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
             if isinstance(answer, Exchange):
                 self._health.answered()
@@ -207,9 +206,8 @@ class OpenAIBackend:
                 if time.monotonic() < loading_until:
                     await pause(trouble.retry_after or 1.0)
                     continue
-            stalls += trouble.stalled
             self._health.troubled(trouble, tried.last)
-            if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries or stalls > STALL_RETRIES:
+            if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries:
                 if trouble.kind is Kind.MODEL:
                     trouble = await self._with_offered_models(trouble, request.model)
                 message = self._redact(trouble.message)
