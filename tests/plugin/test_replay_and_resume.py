@@ -263,7 +263,7 @@ def test_a_thousand_items_against_a_flaky_endpoint(
     ]
     if how == ("sigint",):
         process = start(pytester.path, endpoint, *args)
-        wait_for(lambda: len(endpoint.requests) >= 400, process)
+        wait_for(lambda: len(endpoint.requests) >= 400, process, seconds=150)
         interrupt(process)
         args.append("--tsuka-resume")
     result = pytester.runpytest_subprocess(
