@@ -255,8 +255,8 @@ def test_a_thousand_items_against_a_flaky_endpoint(
     endpoint = serve(Flaky(7))
     args = [
         "--tsuka-effort=none",
-        "--tsuka-concurrency=16",
-        "--tsuka-timeout=3",
+        "--tsuka-concurrency=64",
+        "--tsuka-timeout=1",
         "--tsuka-retries=8",
         "--tsuka-json=r.json",
         "-q",
