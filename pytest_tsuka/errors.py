@@ -3,8 +3,10 @@
 TsukaError
 ├── SettingsError            an option or ini value that cannot be used
 ├── BenchmarkError           one or more problems in a benchmark file, each with its place
+│   └── ScenarioError        the same for a scenario file
 ├── ProfileError             a profile or a tool declaration that cannot be trusted
 ├── GoldReferenceError       a gold reference that cannot be used, or a path that is not in it
+├── GradingError             a grading pass that broke off (judge, embedder): no partial score is kept
 └── BackendError             the endpoint could not be measured: never a score
     ├── EffortRefused        the endpoint will not have this reasoning effort
     ├── ItemTimeout          the conversation used up its wall-clock limit
@@ -73,10 +75,22 @@ class Problem:
 class BenchmarkError(TsukaError):
     """A benchmark file that cannot be used, with all its problems."""
 
+    what = "benchmark"
+
     def __init__(self, path: str, problems: Iterable[Problem]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        super().__init__("\n".join([f"{path} is not a valid benchmark", *(f"  {p}" for p in self.problems)]))
+        super().__init__("\n".join([f"{path} is not a valid {self.what}", *(f"  {p}" for p in self.problems)]))
+
+
+class ScenarioError(BenchmarkError):
+    """A scenario file that cannot be used, with all its problems."""
+
+    what = "scenario"
+
+
+class GradingError(TsukaError):
+    """A grading pass that broke off: its judge or embedder failed. No partial score is kept."""
 
 
 def closest(name: str, allowed: Iterable[str]) -> str | None:

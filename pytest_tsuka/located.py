@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_tsuka.benchmark import Benchmark, Step
 from pytest_tsuka.checks import Registry
 from pytest_tsuka.errors import Problem, closest, unknown_name
 from pytest_tsuka.jsontypes import json_type, shown
 
 
-def located(error: ValidationError, data: Any, registry: Registry) -> list[Problem]:
-    """pydantic's errors as places in the file and sentences a benchmark author understands."""
+def located(error: ValidationError, data: Any, model: type[BaseModel], registry: Registry) -> list[Problem]:
+    """pydantic's errors as places in the file and sentences its author understands.
+
+    `model` is the file's; `registry` knows the fields of each check type.
+    """
     by_place: dict[str, list[str]] = {}
     entries = error.errors(include_url=False)
     for entry in entries:
         loc = tuple(part for part in entry["loc"] if _is_place(part))
         if entry["type"] == "too_short" and any(e["loc"][: len(loc)] == loc != e["loc"] for e in entries):
             continue  # only short because a member is wrong, which is said already
-        where, what = _json_place(loc), _sentence(entry, data, registry)
+        where, what = _json_place(loc), _sentence(entry, data, model, registry)
         if entry["type"] == "value_error" and not loc:
             where, what = _split_place(what)
         sentences = by_place.setdefault(where, [])
@@ -68,10 +71,10 @@ def _split_place(sentence: str) -> tuple[str, str]:
     return (place, rest) if colon and place.startswith("steps[") else ("", sentence)
 
 
-def _sentence(entry: Any, data: Any, registry: Registry) -> str:
+def _sentence(entry: Any, data: Any, model: type[BaseModel], registry: Registry) -> str:
     kind, found, context = entry["type"], entry.get("input"), entry.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_field(str(entry["loc"][-1]), entry["loc"], data, registry)
+        return _unknown_field(str(entry["loc"][-1]), entry["loc"], data, model, registry)
     if kind == "missing":
         return "is missing"
     if kind == "value_error":
@@ -87,16 +90,31 @@ def _sentence(entry: Any, data: Any, registry: Registry) -> str:
     return f"{message[0].lower()}{message[1:]}, found {kind_of(found)}"
 
 
-def _unknown_field(name: str, loc: tuple[Any, ...], data: Any, registry: Registry) -> str:
-    model: type[BaseModel] = Benchmark
+def _unknown_field(name: str, loc: tuple[Any, ...], data: Any, model: type[BaseModel], registry: Registry) -> str:
     if isinstance(data, dict) and isinstance(data.get("type"), str) and data["type"] in registry and len(loc) == 1:
-        model = registry[data["type"]]
-        return unknown_name("field", name, _field_names(model))
-    if len(loc) > 1 and loc[0] == "steps":
-        model = Step
-    elif len(loc) > 1:
-        return f"unknown field {name!r}"
-    return unknown_name("field", name, _field_names(model))
+        return unknown_name("field", name, _field_names(registry[data["type"]]))
+    owner = _model_at(model, [part for part in loc[:-1] if _is_place(part)])
+    return unknown_name("field", name, _field_names(owner)) if owner else f"unknown field {name!r}"
+
+
+def _model_at(model: type[BaseModel], path: list[Any]) -> type[BaseModel] | None:
+    """The model of the object at a place inside a model's data."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
+        inner = next(_models_in(field.annotation), None) if field else None
+        if inner is None:
+            return None
+        model = inner
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
 
 
 def _field_names(model: type[BaseModel]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The seam that others may implement: a backend answers requests."""
+"""The seams that others may implement: a backend answers requests, an embedder turns texts into vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pytest_tsuka.conversation import Exchange
 from pytest_tsuka.jsontypes import JsonObject
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
+
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +47,19 @@ class Backend(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors, from within one event loop. `embed` raises BackendError.
+
+    `model` names what the vectors come from: vectors of one name are compared with each other and
+    kept in the store.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors, shape (texts, dimensions), float32."""
+        ...

@@ -1,20 +1,22 @@
-"""What is kept of runs in `.tsuka/tsuka.db` (SQLite, WAL): verdicts as they finish, so that a run can be resumed."""
+"""The database of runs, `.tsuka/tsuka.db` (SQLite, WAL): its schema, and verdicts as they finish for `--tsuka-resume`.
+
+What grading keeps in it is in `evaluation.records`.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_tsuka.errors import TsukaError
 from pytest_tsuka.verdict import SCORED, Verdict
 
-SCHEMA_VERSION = 1
-COMMIT_EVERY = 0.2
-"""Seconds between commits while verdicts come in faster than that; slower ones are each committed."""
+SCHEMA_VERSION = 2
 
 _MIGRATIONS = (
     """
@@ -35,6 +37,69 @@ _MIGRATIONS = (
     );
     CREATE INDEX verdicts_by_conditions ON verdicts (conditions, model, effort, run);
     """,
+    """
+    CREATE TABLE results (
+        id INTEGER PRIMARY KEY,
+        run INTEGER REFERENCES runs (id) ON DELETE CASCADE,
+        scenario TEXT NOT NULL,
+        model TEXT NOT NULL,
+        effort TEXT NOT NULL,
+        question TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        wanted INTEGER NOT NULL,
+        at REAL NOT NULL
+    );
+    CREATE INDEX results_by_scenario ON results (scenario, question, model, effort);
+    CREATE TABLE outputs (
+        result INTEGER NOT NULL REFERENCES results (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        output TEXT NOT NULL,
+        PRIMARY KEY (result, number)
+    );
+    CREATE TABLE gradings (
+        result INTEGER PRIMARY KEY REFERENCES results (id) ON DELETE CASCADE,
+        pass TEXT NOT NULL,
+        scoring TEXT NOT NULL,
+        edition TEXT NOT NULL,
+        at REAL NOT NULL,
+        grading TEXT NOT NULL
+    );
+    CREATE TABLE passes (
+        id TEXT PRIMARY KEY,
+        scenario TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        started REAL NOT NULL,
+        finished REAL,
+        record TEXT NOT NULL
+    );
+    CREATE TABLE judge_calls (
+        id INTEGER PRIMARY KEY,
+        pass TEXT NOT NULL,
+        model TEXT NOT NULL,
+        at REAL NOT NULL,
+        call TEXT NOT NULL
+    );
+    CREATE INDEX judge_calls_by_pass ON judge_calls (pass);
+    CREATE TABLE judge_answers (
+        key TEXT NOT NULL,
+        swapped INTEGER NOT NULL,
+        reply TEXT NOT NULL,
+        PRIMARY KEY (key, swapped)
+    );
+    CREATE TABLE judge_checks (
+        judge TEXT NOT NULL,
+        effort TEXT NOT NULL,
+        at REAL NOT NULL,
+        outcome TEXT NOT NULL,
+        PRIMARY KEY (judge, effort)
+    );
+    CREATE TABLE vectors (
+        model TEXT NOT NULL,
+        text TEXT NOT NULL,
+        vector BLOB NOT NULL,
+        PRIMARY KEY (model, text)
+    );
+    """,
 )
 
 
@@ -50,49 +115,54 @@ class Resumed(NamedTuple):
 
 
 class Store:
-    """One connection. Safe with other processes: WAL, and writers wait for each other."""
+    """One connection. Safe with other processes: WAL, writers wait for each other, no transaction is left open.
 
-    def __init__(self, file: Path) -> None:
+    `file` None is a database in memory, for when none can be kept.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
         try:
+            if file is None:
+                self.db = sqlite3.connect(":memory:", isolation_level=None)
+                self._migrate()
+                return
             file.parent.mkdir(parents=True, exist_ok=True)
             ignore = file.parent / ".gitignore"
             if file.parent.name == ".tsuka" and not ignore.exists():
                 ignore.write_text("*\n")
-            self._db = sqlite3.connect(file, timeout=30, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("PRAGMA foreign_keys = ON")
+            self.db = sqlite3.connect(file, timeout=30, isolation_level=None)
+            self.db.execute("PRAGMA journal_mode = WAL")
+            self.db.execute("PRAGMA synchronous = NORMAL")
+            self.db.execute("PRAGMA foreign_keys = ON")
             self._migrate()
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{file} cannot be used ({error})") from None
-        self._last_commit = 0.0
 
     def _migrate(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        self.db.execute("BEGIN IMMEDIATE")
+        (version,) = self.db.execute("PRAGMA user_version").fetchone()
         if version > SCHEMA_VERSION:
-            self._db.execute("ROLLBACK")
+            self.db.execute("ROLLBACK")
             raise sqlite3.DatabaseError(
                 f"made by a newer pytest-tsuka: schema {version}, this one knows {SCHEMA_VERSION}"
             )
         for number in range(version, SCHEMA_VERSION):
             for statement in _MIGRATIONS[number].split(";"):
                 if statement.strip():
-                    self._db.execute(statement)
-        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._db.execute("COMMIT")
+                    self.db.execute(statement)
+        self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self.db.execute("COMMIT")
 
     def begin_run(self) -> int:
         """A new run's number."""
-        cursor = self._db.execute("INSERT INTO runs (started) VALUES (?)", (time.time(),))
+        cursor = self.db.execute("INSERT INTO runs (started) VALUES (?)", (time.time(),))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
     def add(self, run: int, conditions: str, verdict: Verdict, text: str) -> None:
-        """Keeps a verdict, `text` being its JSON; several in quick succession share a transaction."""
-        if not self._db.in_transaction:
-            self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute(
+        """Keeps a verdict, `text` being its JSON."""
+        self.db.execute(
             "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 run,
@@ -104,17 +174,9 @@ class Store:
                 text,
             ),
         )
-        if time.monotonic() - self._last_commit >= COMMIT_EVERY:
-            self.commit()
-
-    def commit(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("COMMIT")
-        self._last_commit = time.monotonic()
 
     def end_run(self, run: int) -> None:
-        self.commit()
-        self._db.execute("UPDATE runs SET finished = ? WHERE id = ?", (time.time(), run))
+        self.db.execute("UPDATE runs SET finished = ? WHERE id = ?", (time.time(), run))
 
     def broken_off(self, conditions: dict[str, str], efforts: Iterable[str], benchmarks: Iterable[str]) -> Resumed:
         """The scored verdicts of each model's latest run under the same conditions, where it is incomplete.
@@ -126,7 +188,7 @@ class Store:
         begun: list[float] = []
         for model, digest in conditions.items():
             for effort in efforts:
-                row = self._db.execute(
+                row = self.db.execute(
                     "SELECT MAX(run), started FROM verdicts JOIN runs ON runs.id = run"
                     " WHERE conditions = ? AND model = ? AND effort = ?",
                     (digest, model, effort),
@@ -140,7 +202,7 @@ class Store:
         return Resumed(found, min(begun, default=None))
 
     def _scored(self, run: int, digest: str, model: str, effort: str) -> list[tuple[str, Verdict]]:
-        rows = self._db.execute(
+        rows = self.db.execute(
             "SELECT benchmark, outcome, verdict FROM verdicts"
             " WHERE run = ? AND conditions = ? AND model = ? AND effort = ?",
             (run, digest, model, effort),
@@ -148,5 +210,15 @@ class Store:
         return [(name, json.loads(text)) for name, outcome, text in rows if outcome in SCORED]
 
     def close(self) -> None:
-        self.commit()
-        self._db.close()
+        self.db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing; other processes wait."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.db
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from pytest_tsuka.benchmark import Benchmark
 from pytest_tsuka.checks import BUILT_IN, Check, Registry
 from pytest_tsuka.errors import BenchmarkError, Problem, unknown_name
+from pytest_tsuka.json_files import Unreadable, read_json
 from pytest_tsuka.located import kind_of, located
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
@@ -32,6 +32,13 @@ class Suite:
     def usable(self) -> bool:
         """Whether a model may be measured: nothing of a suite with a bad file is sent."""
         return bool(self.benchmarks) and not self.errors
+
+
+def standard_suite() -> Path:
+    """The suite that ships with the package: inside the wheel, or beside the package in a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "standard_suite"
+    return inside if inside.is_dir() else package.parent / "benchmarks"
 
 
 def suite_files(folder: Path) -> list[Path]:
@@ -94,8 +101,8 @@ def read_benchmark(path: Path, registry: Registry = BUILT_IN) -> Benchmark:
 def parse_benchmark(raw: bytes, where: str, registry: Registry = BUILT_IN) -> Benchmark:
     """A benchmark from the bytes of its file; `where` names it in errors."""
     try:
-        data = _strict_json(raw)
-    except _Unreadable as error:
+        data = read_json(raw)
+    except Unreadable as error:
         raise BenchmarkError(where, [error.problem]) from None
     if not isinstance(data, dict):
         raise BenchmarkError(where, [Problem("", "must be one JSON object")])
@@ -104,46 +111,11 @@ def parse_benchmark(raw: bytes, where: str, registry: Registry = BUILT_IN) -> Be
     try:
         benchmark = Benchmark.model_validate(data)
     except ValidationError as error:
-        problems.extend(located(error, data, registry))
+        problems.extend(located(error, data, Benchmark, registry))
         benchmark = None
     if problems or benchmark is None:
         raise BenchmarkError(where, problems)
     return benchmark
-
-
-# --- JSON ----------------------------------------------------------------------------------
-
-
-class _Unreadable(Exception):
-    def __init__(self, where: str, what: str) -> None:
-        self.problem = Problem(where, what)
-
-
-def _strict_json(raw: bytes) -> Any:
-    """JSON as the standard has it: UTF-8, no NaN, no key twice."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise _Unreadable(f"line {line}", f"not UTF-8: byte 0x{raw[error.start]:02x}; save it as UTF-8") from None
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise _Unreadable("", f"the key {twice!r} stands twice in one object")
-        return made
-
-    def no_constant(token: str) -> Any:
-        raise _Unreadable("", f"{token} is not JSON")
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
-    except json.JSONDecodeError as error:
-        raise _Unreadable(f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}") from None
-    except (RecursionError, ValueError) as error:
-        raise _Unreadable("", f"not usable JSON: {error}") from None
 
 
 # --- checks --------------------------------------------------------------------------------
@@ -167,10 +139,10 @@ def _build_list(owner: dict[str, Any], where: str, registry: Registry, problems:
     for at, check in enumerate(raw):
         try:
             built.append(_build_check(check, registry))
-        except _Unreadable as error:
+        except Unreadable as error:
             problems.append(_inside(f"{where}[{at}]", error.problem))
         except ValidationError as error:
-            problems.extend(_inside(f"{where}[{at}]", p) for p in located(error, check, registry))
+            problems.extend(_inside(f"{where}[{at}]", p) for p in located(error, check, Benchmark, registry))
     # A list whose checks are all wrong is already reported: do not call it empty as well.
     owner["checks"] = built if built or not raw else [_placeholder()]
 
@@ -181,12 +153,12 @@ def _placeholder() -> Check:
 
 def _build_check(check: Any, registry: Registry) -> Check:
     if not isinstance(check, dict):
-        raise _Unreadable("", f"must be an object, found {kind_of(check)}")
+        raise Unreadable("", f"must be an object, found {kind_of(check)}")
     name = check.get("type")
     if not isinstance(name, str):
-        raise _Unreadable("type", "must name a check type" if "type" in check else "is missing")
+        raise Unreadable("type", "must name a check type" if "type" in check else "is missing")
     if name not in registry:
-        raise _Unreadable("type", unknown_name("check type", name, registry))
+        raise Unreadable("type", unknown_name("check type", name, registry))
     return registry[name].model_validate(check)
 
 

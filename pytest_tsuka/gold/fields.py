@@ -132,22 +132,58 @@ def _kind(schema: JsonObject) -> Kind:
 
 def _schema_at(schema: JsonObject, path: str) -> JsonObject | None:
     """The subschema of a path; None when the schema names its fields and this one is not among them."""
-    found: Any = _resolved(schema, schema)
+    found: Any = resolved(schema, schema)
     for step in re.findall(r"\[\]|[^.\[\]]+", path):
         if step == "[]":
-            found = _resolved(found.get("items", {}), schema)
+            found = resolved(found.get("items", {}), schema)
         else:
             properties = found.get("properties")
             if isinstance(properties, dict) and step in properties:
-                found = _resolved(properties[step], schema)
+                found = resolved(properties[step], schema)
             elif isinstance(properties, dict) and found.get("additionalProperties") in (None, False):
                 return None
             else:
-                found = _resolved(found.get("additionalProperties", {}), schema)
+                found = resolved(found.get("additionalProperties", {}), schema)
     return dict(found)
 
 
-def _resolved(schema: Any, root: JsonObject) -> JsonObject:
+def field_paths(schema: JsonObject, most: int = 2000) -> list[str]:
+    """Every field that a schema names, list items as `cast[]`, parents before their members."""
+    found: list[str] = []
+    todo: list[tuple[str, Any, int]] = [("", schema, 0)]
+    while todo and len(found) < most:
+        path, part, depth = todo.pop(0)
+        part = resolved(part, schema)
+        if path and path not in found:
+            found.append(path)
+        if depth > 12:  # a schema that refers to itself
+            continue
+        for name, inner in (part.get("properties") or {}).items():
+            todo.append((f"{path}.{name}" if path else name, inner, depth + 1))
+        if isinstance(part.get("items"), dict):
+            todo.append((f"{path}[]", part["items"], depth + 1))
+    return found
+
+
+def describe(schema: JsonObject | None, path: str) -> str:
+    """A field's place in the schema, for a judge: each parent with its type and description, then itself."""
+    if schema is None:
+        return ""
+    lines = []
+    steps = re.findall(r"\[\]|[^.\[\]]+", path)
+    for end in range(len(steps) + 1):
+        place = "".join(s if s == "[]" else f".{s}" for s in steps[:end]).removeprefix(".")
+        part = _schema_at(schema, place) or {}
+        kind = part.get("type")
+        said = part.get("description") or part.get("title")
+        if (place and (kind or said)) or said:
+            name = place or "the whole record"
+            kinds = "/".join(map(str, kind)) if isinstance(kind, list) else str(kind or "")
+            lines.append(f"{name}{f' ({kinds})' if kinds else ''}{f': {said}' if said else ''}")
+    return "\n".join(lines)
+
+
+def resolved(schema: Any, root: JsonObject) -> JsonObject:
     """A subschema with its local reference followed; `true` and anything unusable is no constraint."""
     for _ in range(16):
         reference = schema.get("$ref") if isinstance(schema, dict) else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_tsuka.gold.fields import Field
-from pytest_tsuka.gold.values import normal_text, read_date, read_number
+from pytest_tsuka.gold.values import certainly_different, normal_text, read_date, read_number
 from pytest_tsuka.json_paths import equal, same_number
 from pytest_tsuka.jsontypes import JsonValue
 
@@ -25,7 +25,8 @@ PARTIAL_DATE = 0.5
 class Comparison:
     """What came of a comparison: the deciding rung, credit 0..1, the cosine where one was computed.
 
-    `undecided` marks a mismatch that only a judge could have settled.
+    `undecided` marks a mismatch that only a judge could have settled. `evidence` is what a judge's
+    verdict says against the reference: "better", "judged_wrong" or "filled_blank".
     """
 
     rung: Rung
@@ -33,6 +34,7 @@ class Comparison:
     similarity: float | None = None
     undecided: bool = False
     note: str = ""
+    evidence: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,10 @@ class Vectors:
         return None if left is None or right is None else float(left @ right)
 
 
-Judge = Callable[[Field, JsonValue, JsonValue], Comparison | None]
+Judge = Callable[[Field, JsonValue, JsonValue, JsonValue], Comparison | None]
+"""Field, candidate, reference (None for one left blank), and what else is known of the list item they are in."""
+Backing = Callable[[Field, JsonValue], bool]
+"""Whether a value that differs from the reference is backed: by the documents, or by another model."""
 
 
 def is_empty(value: JsonValue) -> bool:
@@ -63,6 +68,8 @@ def compare(
     vectors: Vectors | None = None,
     threshold: float = 1.0,
     judge: Judge | None = None,
+    backed: Backing | None = None,
+    item: JsonValue = None,
 ) -> Comparison:
     """Two filled values of one field. Symmetric in both but for who is to be judged.
 
@@ -74,13 +81,15 @@ def compare(
     similarity = None
     if isinstance(candidate, str) and isinstance(reference, str) and _similar_texts_count(candidate, reference, field):
         similarity = vectors.similarity(candidate, reference) if vectors else None
-        if similarity is not None and similarity >= threshold:
+        if similarity is not None and similarity >= threshold and not certainly_different(candidate, reference):
             return Comparison("embedding", 1.0, similarity)
-    answer = judge(field, candidate, reference) if judge and _judged(candidate, reference, field) else None
-    if answer is not None:
-        return answer
+    judged = _judged(candidate, reference, field)
+    if judge and (judged or (_is_short_text(candidate, reference, field) and backed and backed(field, candidate))):
+        answer = judge(field, candidate, reference, item)
+        if answer is not None:
+            return answer if similarity is None else replace(answer, similarity=similarity)
     rung: Rung = "embedding" if similarity is not None else "exact"
-    return Comparison(rung, 0.0, similarity, undecided=_judged(candidate, reference, field))
+    return Comparison(rung, 0.0, similarity, undecided=judged)
 
 
 def _certain(candidate: JsonValue, reference: JsonValue, field: Field) -> Comparison | None:
@@ -160,6 +169,10 @@ def _dates(candidate: JsonValue, reference: JsonValue, field: Field) -> Comparis
 def _similar_texts_count(candidate: str, reference: str, field: Field) -> bool:
     short = max(len(candidate), len(reference)) <= LONGEST_SHORT_TEXT
     return short and field.kind in ("text", "any")
+
+
+def _is_short_text(candidate: JsonValue, reference: JsonValue, field: Field) -> bool:
+    return isinstance(candidate, str) and isinstance(reference, str) and field.kind in ("text", "any")
 
 
 def _judged(candidate: JsonValue, reference: JsonValue, field: Field) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tsuka.gold.fields import Field, Fields
 from pytest_tsuka.gold.ladder import Vectors, compare, is_empty
-from pytest_tsuka.gold.values import normal_text, read_date, read_number
+from pytest_tsuka.gold.values import certainly_different, normal_text, read_date, read_number
 from pytest_tsuka.jsontypes import JsonValue
 
 if TYPE_CHECKING:
@@ -196,5 +196,8 @@ def _by_cosine(
         a = np.stack([vectors.by_text[str(left[i])] for i in rows])
         b = np.stack([vectors.by_text[str(right[j])] for j in columns])
         similar = (a @ b.T) >= threshold
+        for i, j in np.argwhere(similar & (credit[np.ix_(rows, columns)] < 1)):
+            if certainly_different(str(left[rows[i]]), str(right[columns[j]])):
+                similar[i, j] = False
         block = np.ix_(rows, columns)
         credit[block] = np.maximum(credit[block], similar.astype(float))

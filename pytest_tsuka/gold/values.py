@@ -29,6 +29,45 @@ def normal_text(text: str) -> str:
     return " ".join(_ACRONYM.sub(lambda m: m.group().replace(".", ""), text).split())
 
 
+_INITIAL = re.compile(r"([^\W\d_])\.?")
+_NUMERAL = re.compile(r"\d+|\b[IVX]{2,}\b")
+_ROMAN = {"I": 1, "V": 5, "X": 10}
+
+
+@lru_cache(maxsize=65536)
+def initial_of(text: str) -> tuple[str, str, bool] | None:
+    """A name's first letter, last word, and whether its first word is an initial; None for other texts."""
+    words = fold(normalise_operand(text)).replace(".", ". ").split()
+    words = [w for w in words if w not in ("jr", "jr.", "sr", "sr.")]
+    if not 2 <= len(words) <= 5 or not all(w[0].isalpha() for w in words):
+        return None
+    return words[0][0], words[-1], _INITIAL.fullmatch(words[0]) is not None
+
+
+@lru_cache(maxsize=65536)
+def numerals(text: str) -> tuple[int, ...]:
+    """The numbers in a text, Roman ones of two letters and more among them, in ascending order."""
+    return tuple(sorted(_roman(n) if n[0] in _ROMAN else int(n) for n in _NUMERAL.findall(text)))
+
+
+def _roman(numeral: str) -> int:
+    values = [_ROMAN[letter] for letter in numeral]
+    return sum(-v if any(w > v for w in values[i + 1 :]) else v for i, v in enumerate(values))
+
+
+def certainly_different(a: str, b: str) -> bool:
+    """What tells two similar texts apart for certain: other numbers (B6, B12), or an initial that fits another name.
+
+    Embeddings are blind to both: "Part II" and "Part III" are 0.96 alike.
+    """
+    if numerals(a) != numerals(b):
+        return True
+    left, right = initial_of(a), initial_of(b)
+    if left is None or right is None or left[1] != right[1] or not (left[2] or right[2]):
+        return False
+    return left[0] != right[0]
+
+
 # --- numbers -------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"([+\-\u2212]?)\s*(\d[\d.,'\s]*|\.\d+)(?:[eE]([+-]?\d{1,3}))?\s*(%?)")

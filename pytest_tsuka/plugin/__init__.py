@@ -25,11 +25,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Reads the settings and puts the benchmark folder in, on the controller and on workers alike."""
-    config.addinivalue_line("markers", "tsuka(category, effort, model): set on every benchmark item, for -m")
-    if names := options.model_names(config):
+    config.addinivalue_line("markers", "tsuka(category, scenario, effort, model): set on every item, for -m")
+    if options.is_wanted(config):
         from pytest_tsuka.plugin.configure import configure
 
-        configure(config, names)
+        configure(config, options.model_names(config))
     else:
         _refuse_benchmarks_without_model(config)
 
@@ -39,7 +39,7 @@ def _refuse_benchmarks_without_model(config: pytest.Config) -> None:
     folder = config.rootpath / config.getini("tsuka_benchmarks")
     for argument in config.args:
         path = config.invocation_params.dir / argument.partition("::")[0]
-        if path.suffix == ".json" and path.parent.resolve() == folder.resolve():
+        if path.suffix == ".json" and path.parent.resolve() in (folder.resolve(), folder.resolve() / "scenarios"):
             raise pytest.UsageError(
                 f"{argument} is a benchmark: say which model to measure, e.g. --tsuka-model=NAME"
                 " (or tsuka_model in the ini file)"
@@ -56,7 +56,7 @@ def pytest_configure_node(node: object) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collect_file"""
-    if file_path.suffix != ".json" or not options.model_names(parent.config):
+    if file_path.suffix != ".json" or not options.is_wanted(parent.config):
         return None
     from pytest_tsuka.plugin.collect import collect_file
 
@@ -66,7 +66,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """The engine lives as long as the loop: also on -x, Ctrl-C and pytest.exit."""
-    if not options.model_names(session.config):
+    if not options.is_wanted(session.config):
         return (yield)
     from pytest_tsuka.plugin.run import running_engine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,9 @@ import pytest
 from pytest_tsuka.backends.catalog import Model
 from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused
 from pytest_tsuka.normal_text import without_surrogates
+from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import State, state_of
+from pytest_tsuka.protocols import Backend
 from pytest_tsuka.report.escape import one_line, printable
 from pytest_tsuka.suite import place
 from pytest_tsuka.verdict import (
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from pytest_tsuka.conversation import Conversation
 
 
+SCENARIOS = "scenarios"
+"""The folder in a suite that holds its scenarios."""
+
+
 class TsukaWarning(pytest.PytestWarning):
     """Something about a benchmark that makes its scores less worth than they look."""
 
@@ -55,12 +61,29 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
     """A collector for a file of the suite, or one named on the command line; no other JSON is opened."""
     state = state_of(parent.config)
     resolved = place(path)
+    if resolved.parent == state.suite_place / SCENARIOS or (
+        resolved in state.named_files and resolved.parent.name == SCENARIOS
+    ):
+        return _scenario_file(path, parent, state)
+    if state.settings.rescore:
+        return None
     if resolved.parent == state.suite_place or resolved in state.named_files:
         if state.settings.packaged and resolved.parent == state.suite_place:
             # Its ids look like those of a local folder and not like a path into site-packages.
             return BenchmarkFile.from_parent(parent, path=path, nodeid=f"benchmarks/{path.name}")
         return BenchmarkFile.from_parent(parent, path=path)
     return None
+
+
+def _scenario_file(path: Path, parent: pytest.Collector, state: State) -> pytest.Collector | None:
+    from pytest_tsuka.plugin.scenarios import ScenarioFile
+
+    named = place(path) in state.named_files
+    if path.name.endswith(".reference.json") or not (state.settings.scenarios or named):
+        return None
+    if state.settings.packaged and not named:
+        return ScenarioFile.from_parent(parent, path=path, nodeid=f"benchmarks/{SCENARIOS}/{path.name}")
+    return ScenarioFile.from_parent(parent, path=path)
 
 
 class BenchmarkFile(pytest.File):
@@ -103,7 +126,7 @@ def _relative(text: str, root: Path) -> str:
     return text.replace(f"{root}/", "")
 
 
-class EffortItem(pytest.Item):
+class EffortItem(PlayedItem):
     """One benchmark played by one model at one effort, as often as --tsuka-repeats says."""
 
     def __init__(self, *, benchmark: Benchmark, model: Model, effort: str, **kwargs: Any) -> None:
@@ -116,14 +139,21 @@ class EffortItem(pytest.Item):
         self.add_marker(pytest.mark.tsuka(category=benchmark.category, effort=effort, model=model.name))
 
     @property
-    def state(self) -> State:
-        return state_of(self.config)
+    def runs(self) -> int:
+        return self.state.settings.repeats
 
-    def jobs(self) -> list[Future[Conversation]]:
+    def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
+        from pytest_tsuka.playing import play
+
+        label = f"{self.benchmark.name}[{self.effort}]" + (f" run {run + 1}" if run else "")
+        text_calls = self.state.settings.text_calls
+        return lambda backend: play(
+            self.benchmark, self.model.name, self.effort, backend, accept_text_calls=text_calls, label=label
+        )
+
+    def jobs(self) -> list[Future[Any]]:
         """The conversations of this item, started if they are not yet; none when its verdict is known already."""
-        if self.state.resumed(self):
-            return []
-        return [self.state.prefetch(self, run) for run in range(self.state.settings.repeats)]
+        return [] if self.state.resumed(self) else super().jobs()
 
     def setup(self) -> None:
         """Waits for the conversations. Trouble with the endpoint is an ERROR here, never a score."""

@@ -32,7 +32,7 @@ def configure(config: pytest.Config, names: list[str]) -> None:
     named = _put_folder_in(config, settings)
     state = State(config, settings, policy, tuple(dict.fromkeys(models)), named)
     state.store()
-    if settings.replay:
+    if settings.replay and state.models:
         state.backend(state.models[0].name)  # a folder without recordings is a usage error now
     config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
     if not is_worker:
@@ -53,8 +53,10 @@ def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]
     for at, argument in enumerate(config.args):
         path_text, separator, rest = argument.partition("::")
         path = here / path_text
-        if settings.packaged and not path.exists() and path.parts[-2:-1] == ("benchmarks",):
-            path = settings.folder / path.name  # the ids of the packaged suite look like a local folder's
+        if settings.packaged and not path.exists() and "benchmarks" in path.parts[-3:-1]:
+            # The ids of the packaged suite look like a local folder's.
+            inside = path.parts[path.parts.index("benchmarks", -3) + 1 :]
+            path = settings.folder.joinpath(*inside)
             config.args[at] = f"{path}{separator}{rest}"
         if path.suffix == ".json":
             named.add(place(path))
@@ -89,4 +91,5 @@ def send_to_worker(node: Any) -> None:
     """The models that `all` stood for, and the verdicts that are known already."""
     if state := find_state(node.config):
         node.workerinput["tsuka_models"] = [model.name for model in state.models]
+        node.workerinput["tsuka_answered"] = [list(key) for key in state.answered_before]
         node.workerinput["tsuka_resumed"] = [as_transport(verdict) for verdict in state.finished_before.values()]

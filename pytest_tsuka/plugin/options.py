@@ -33,6 +33,7 @@ class Option:
     many: bool = False
     choices: tuple[str, ...] | None = None
     convert: Callable[[str], Any] | None = None
+    negatable: bool = False
 
     @property
     def flag(self) -> str:
@@ -104,6 +105,19 @@ OPTIONS = (
     Option(
         "resume", "play only what a broken-off run of the same suite and settings did not finish", None, "bool", False
     ),
+    Option("scenarios", "collect the scenarios of the suite too (the default)", None, "bool", True, negatable=True),
+    Option(
+        "scenario-effort",
+        "effort levels scenarios are answered at (default: the first of those measured)",
+        "LEVELS",
+        "args",
+        [],
+        many=True,
+    ),
+    Option(
+        "rescore", "grade the kept answers of scenarios again, without calling a model under test", None, "bool", False
+    ),
+    Option("prices", "JSON file of prices: {model: {in, out}}, dollars per million tokens", "PATH", "string", ""),
     Option("store", "database of runs", "PATH", "string", ".tsuka/tsuka.db"),
     Option("profile", "file of the profiles", "PATH", "string", "models_profile.json"),
     Option("json", "write every verdict to this JSON file", "PATH", "string", ""),
@@ -142,6 +156,9 @@ def add_options(parser: pytest.Parser) -> None:
             if option.choices:
                 extra["choices"] = option.choices
         group.addoption(option.flag, **extra)
+        if option.negatable:
+            off = {"dest": option.key, "default": None, "action": "store_false", "help": f"not so: {option.help}"}
+            group.addoption(option.flag.replace("--", "--no-", 1), **off)
         parser.addini(option.key, option.help.replace("%%", "%"), type=option.ini, default=option.default)
 
 
@@ -149,6 +166,11 @@ def model_names(config: pytest.Config) -> list[str]:
     """The models asked for, as written; empty means that the plugin is not wanted."""
     given = config.getoption("tsuka_model", None) or config.getini("tsuka_model")
     return list(dict.fromkeys(given))
+
+
+def is_wanted(config: pytest.Config) -> bool:
+    """Whether this run is one of pytest-tsuka's: a model is named, or kept answers are to be graded."""
+    return bool(model_names(config) or config.getoption("tsuka_rescore", None))
 
 
 @dataclass(frozen=True)
@@ -175,6 +197,10 @@ class Settings:
     record: Path | None
     replay: Path | None
     resume: bool
+    scenarios: bool
+    scenario_efforts: tuple[str, ...]
+    rescore: bool
+    prices: Path | None
     store: Path
     profile: Path
     json: Path | None
@@ -193,6 +219,7 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
     from pytest_tsuka.backends.urls import read_base_url
     from pytest_tsuka.errors import SettingsError
     from pytest_tsuka.gate import read_requirement
+    from pytest_tsuka.suite import standard_suite
 
     values = {option.key: _value(config, option) for option in OPTIONS}
     folder = config.rootpath / values["tsuka_benchmarks"]
@@ -241,6 +268,10 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         record=_path_or_none(config, values, "tsuka_record"),
         replay=_path_or_none(config, values, "tsuka_replay"),
         resume=values["tsuka_resume"],
+        scenarios=values["tsuka_scenarios"] or values["tsuka_rescore"],
+        scenario_efforts=_scenario_efforts(values["tsuka_scenario_effort"], efforts, style),
+        rescore=values["tsuka_rescore"],
+        prices=_path_or_none(config, values, "tsuka_prices"),
         store=_in_folder_of(config, "tsuka_store", values["tsuka_store"]),
         profile=_in_folder_of(config, "tsuka_profile", values["tsuka_profile"]),
         json=_path_or_none(config, values, "tsuka_json"),
@@ -253,7 +284,7 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
 def _value(config: pytest.Config, option: Option) -> Any:
     given = config.getoption(option.key, None)
     ini = config.getini(option.key)  # read in any case: a wrong type is an error now, not later
-    return ini if given is None or given is False else given
+    return ini if given is None else given
 
 
 def _path_or_none(config: pytest.Config, values: dict[str, Any], key: str) -> Path | None:
@@ -266,23 +297,21 @@ def _in_folder_of(config: pytest.Config, key: str, value: str) -> Path:
     return base / Path(value).expanduser()
 
 
-def standard_suite() -> Path:
-    """The suite that ships with the package: inside the wheel, or beside the package in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "standard_suite"
-    return inside if inside.is_dir() else package.parent / "benchmarks"
+def _scenario_efforts(given: list[str], measured: tuple[str, ...], style: str) -> tuple[str, ...]:
+    """What was asked for, else the first level that is measured. Without effort levels there is only that one."""
+    return read_efforts(given, "--tsuka-scenario-effort") if given and style != "off" else measured[:1]
 
 
-def read_efforts(given: list[str]) -> tuple[str, ...]:
+def read_efforts(given: list[str], option: str = "--tsuka-effort") -> tuple[str, ...]:
     """Levels in ascending cost, from any mix of commas and repeats."""
     from pytest_tsuka.errors import SettingsError, unknown_name
 
     asked = [level.strip() for text in given for level in text.split(",") if level.strip()]
     for level in asked:
         if level not in EFFORTS:
-            raise SettingsError(f"--tsuka-effort: {unknown_name('effort', level, EFFORTS)}")
+            raise SettingsError(f"{option}: {unknown_name('effort', level, EFFORTS)}")
     if not asked:
-        raise SettingsError(f"--tsuka-effort names no level (allowed: {', '.join(EFFORTS)})")
+        raise SettingsError(f"{option} names no level (allowed: {', '.join(EFFORTS)})")
     return tuple(level for level in EFFORTS if level in asked)
 
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tsuka.plugin.collect import EffortItem
+from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import JobKey, State, state_of
 from pytest_tsuka.report.escape import one_line
 
 if TYPE_CHECKING:
-    from pytest_tsuka.conversation import Conversation
     from pytest_tsuka.engine import Engine
 
 AHEAD = 4
@@ -30,17 +29,24 @@ def running_engine(session: pytest.Session) -> Iterator[None]:
     """An engine for the items of this process, if any of them will really be played."""
     config = session.config
     state = state_of(config)
-    items = [item for item in session.items if isinstance(item, EffortItem)] if hasattr(session, "items") else []
+    items = [item for item in session.items if isinstance(item, PlayedItem)] if hasattr(session, "items") else []
     option = config.option
     stopped = session.testsfailed and not option.continue_on_collection_errors
-    if not items or option.collectonly or option.setuponly or stopped or state.why_nothing_is_sent():
+    if (
+        not items
+        or state.settings.rescore
+        or option.collectonly
+        or option.setuponly
+        or stopped
+        or state.why_nothing_is_sent()
+    ):
         yield
         return
     from pytest_tsuka.engine import Engine
 
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     _fetch_weights(state, items, terminal)
-    started: Engine[JobKey, Conversation] = Engine(
+    started: Engine[JobKey, Any] = Engine(
         state.backend_to_open, concurrency=_concurrency(state), item_timeout=state.settings.item_timeout
     )
     state.engine = started.start()
@@ -62,7 +68,7 @@ def _concurrency(state: State) -> int:
     return min(asked, MOST_SLOTS) if all(model.in_process for model in state.models) else asked
 
 
-def _fetch_weights(state: State, items: list[EffortItem], terminal: pytest.TerminalReporter | None) -> None:
+def _fetch_weights(state: State, items: list[PlayedItem], terminal: pytest.TerminalReporter | None) -> None:
     """Before the first item, in the main thread, where the user sees it. A failure is each item's error."""
     from pytest_tsuka.backends.weights import ensure_weights
     from pytest_tsuka.errors import BackendError
@@ -86,7 +92,7 @@ def _worker_channel(config: pytest.Config) -> Any:
 class Feeder:
     """Starts the next conversations when an item begins, and tells that a run is alive."""
 
-    def __init__(self, state: State, items: list[EffortItem], terminal: pytest.TerminalReporter | None) -> None:
+    def __init__(self, state: State, items: list[PlayedItem], terminal: pytest.TerminalReporter | None) -> None:
         self._state = state
         self._items = items
         self._terminal = terminal
@@ -108,7 +114,7 @@ class Feeder:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        if isinstance(item, EffortItem):
+        if isinstance(item, PlayedItem):
             at = self._position.get(item.nodeid)
             if at is None or hasattr(item.config, "workerinput"):
                 # An xdist worker holds all items but learns only of its next one.
@@ -121,7 +127,7 @@ class Feeder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         """Waits where the terminal is not captured, so that the heartbeat can be seen."""
-        if isinstance(item, EffortItem):
+        if isinstance(item, PlayedItem):
             jobs = item.jobs()
             while concurrent.futures.wait(jobs, timeout=self._next_beat()).not_done:
                 if self._controller_is_gone():
@@ -147,7 +153,7 @@ class Feeder:
     @staticmethod
     def _start(*items: pytest.Item | None) -> None:
         for item in items:
-            if isinstance(item, EffortItem):
+            if isinstance(item, PlayedItem):
                 item.jobs()
 
     def _interval(self) -> float:
@@ -160,7 +166,7 @@ class Feeder:
             return WORKER_POLL
         return max(0.05, self._last_beat + self._interval() - time.monotonic())
 
-    def _beat(self, item: EffortItem) -> None:
+    def _beat(self, item: PlayedItem) -> None:
         now = time.monotonic()
         if not self._terminal or now < self._last_beat + self._interval():
             return
@@ -171,7 +177,7 @@ class Feeder:
         elapsed = now - self._begun
         played = engine.progress.done / self._state.settings.repeats
         left = f", about {_clock(elapsed / played * (total - played))} left" if played >= 1 else ""
-        running = max(engine.seconds_running((item.nodeid, run)) or 0 for run in range(self._state.settings.repeats))
+        running = max(engine.seconds_running((item.nodeid, run)) or 0 for run in range(item.runs))
         slow = f"; waiting for {one_line(item.name)}, {running:.0f} s" if running else ""
         in_flight = engine.progress.in_flight
         if self._terminal.verbosity < 0 and done:

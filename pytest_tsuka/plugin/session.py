@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tsuka.errors import ProfileError
-from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
+from pytest_tsuka.plugin.collect import SCENARIOS, EffortItem, as_transport, reply_text
+from pytest_tsuka.plugin.grading import ScenarioGrading
+from pytest_tsuka.plugin.scenarios import ScenarioItem
 from pytest_tsuka.plugin.state import state_of
 from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.verdict import PASSED, Verdict, score_text
 
 if TYPE_CHECKING:
+    from pytest_tsuka.evaluation.passes import PassOutcome
+    from pytest_tsuka.evaluation.standings import Standings
     from pytest_tsuka.gate import GateFailure
     from pytest_tsuka.store import Store
     from pytest_tsuka.sweep import ModelResult
@@ -36,6 +40,8 @@ class ReportWriter:
         for text in getattr(session.config, "workerinput", {}).get("tsuka_resumed", ()):
             verdict: Verdict = json.loads(text)
             state.finished_before[verdict["model"], verdict["effort"], verdict["benchmark"]] = verdict
+        for answered in getattr(session.config, "workerinput", {}).get("tsuka_answered", ()):
+            state.answered_before.add(tuple(answered))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -46,6 +52,10 @@ class ReportWriter:
             report.tsuka = as_transport(item.verdict)  # type: ignore[attr-defined]
             if report.failed and call.when == "call":
                 report.sections.append(("the model said", reply_text(item.verdict)))
+        # Also of an item that is an error: answers that did come are kept.
+        kept = call.when == "call" or (call.when == "setup" and report.failed)
+        if isinstance(item, ScenarioItem) and kept and (call.when == "call" or item.outputs):
+            report.tsuka_scenario = item.payload()  # type: ignore[attr-defined]
         return report
 
 
@@ -59,6 +69,7 @@ class Controller:
         self._started = time.time()
         self._store: Store | None = None
         self._run = 0
+        self._grading = ScenarioGrading(self.state)
         self.results: list[ModelResult] = []
         self.gate_failures: list[GateFailure] | None = None
         self.notes: list[str] = []
@@ -80,6 +91,14 @@ class Controller:
             ),
         )
 
+    @property
+    def standings(self) -> list[Standings]:
+        return self._grading.standings
+
+    @property
+    def outcomes(self) -> list[PassOutcome]:
+        return self._grading.outcomes
+
     @cached_property
     def _dry(self) -> bool:
         option = self._config.option
@@ -87,6 +106,8 @@ class Controller:
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         settings = self.state.settings
+        if settings.rescore:
+            return ["tsuka: kept answers of scenarios are graded again, no model under test is called"]
         names = ", ".join(model.name for model in self.state.models)
         suite = "standard suite" if settings.packaged else settings.folder.name
         where = (
@@ -121,6 +142,8 @@ class Controller:
         except (StoreError, sqlite3.Error) as error:
             if state.settings.resume:
                 raise pytest.UsageError(f"pytest-tsuka: --tsuka-resume: {error}") from None
+            if state.settings.rescore:
+                raise pytest.UsageError(f"pytest-tsuka: --tsuka-rescore: {error}") from None
             self.notes.append(f"nothing can be resumed later: {error}")
             self._store = None
 
@@ -132,17 +155,34 @@ class Controller:
             [benchmark.name for benchmark in state.suite.benchmarks.values()],
         )
         state.finished_before.update(resumed.verdicts)
+        self._resume_scenarios(store)
         if resumed.started is None:
             self.notes.append("nothing to resume: no broken-off run of this suite with these settings")
         else:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(resumed.started))
             self.notes.append(f"{len(resumed.verdicts)} verdicts were taken from the run begun at {when}")
 
+    def _resume_scenarios(self, store: Store) -> None:
+        from pytest_tsuka.evaluation.records import Records
+        from pytest_tsuka.gold.scenario import Scenarios
+
+        state, records = self.state, Records(store)
+        if not state.settings.scenarios:
+            return
+        for scenario in Scenarios(state.suite_place / SCENARIOS).values():
+            for model, effort in state.scenario_pairs(scenario):
+                provider = state.provider(model.name)
+                asked = (scenario.name, model.name, effort)
+                if records.broken_off(*asked, scenario.question_key, provider, scenario.repeats):
+                    state.answered_before.add(asked)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if text := getattr(report, "tsuka", None):
             verdict: Verdict = json.loads(text)
             self._verdicts[report.nodeid] = verdict
             self._keep(verdict, text)
+        if text := getattr(report, "tsuka_scenario", None):
+            self._grading.receive(text, self._store, self._run)
 
     def _keep(self, verdict: Verdict, text: str) -> None:
         if self._store is None:
@@ -168,14 +208,17 @@ class Controller:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Before JUnit's own sessionfinish, which writes the XML."""
         bad_end = exitstatus in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        self._grade_scenarios(whole=not (bad_end or interrupted))
         self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
         if self._dry or (bad_end and not self._verdicts):
             return
         from pytest_tsuka.sweep import summarise
 
-        self.results = summarise(self._expectation(), self.verdicts)
+        rescore = self.state.settings.rescore
+        if not rescore and (self._verdicts or not self._grading.pending or self.state.settings.gated):
+            self.results = summarise(self._expectation(), self.verdicts)
         self._write_profile()
-        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         if self.state.settings.gated and not interrupted:
             self._judge_gate()
         self._write_json(interrupted=interrupted)
@@ -183,6 +226,22 @@ class Controller:
         failed = bool(self.gate_failures) or bool(self.problems)
         if failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _grade_scenarios(self, *, whole: bool) -> None:
+        """Once all answers are in. An interrupted run keeps them for a later pass."""
+        grading = self._grading
+        if not whole:
+            if grading.pending and self._store:
+                self.notes.append("answers to scenarios were kept but not graded: pytest --tsuka-rescore")
+            return
+        grading.grade(self._store, self._say)
+        self.notes += grading.notes
+        self.problems += grading.problems
+
+    def _say(self, line: str) -> None:
+        if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
+            terminal.ensure_newline()
+            terminal.write_line(line)
 
     def _close_store(self, *, finished: bool) -> None:
         if self._store is None:
@@ -263,6 +322,7 @@ class Controller:
             started=self._started,
             interrupted=interrupted,
             gate=self.gate_failures,
+            scenarios=self.standings,
         )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -284,6 +344,7 @@ class Controller:
             values[prefix + "recommendedEffort"] = best.effort if best else "none"
             for effort in model.efforts:
                 values[f"{prefix}tier.{effort.effort}"] = effort.tier or "none"
+        values |= {one_line(name): one_line(value) for name, value in self._grading.properties().items()}
         if self.gate_failures is not None:
             values["tsuka.gate"] = "failed" if self.gate_failures else "met"
         for plugin in self._config.pluginmanager.get_plugins():

@@ -24,15 +24,22 @@ from pytest_tsuka.scoring import TierPolicy
 if TYPE_CHECKING:
     from pytest_tsuka.benchmark import Benchmark
     from pytest_tsuka.checks import Registry
-    from pytest_tsuka.conversation import Conversation
     from pytest_tsuka.engine import Engine
+    from pytest_tsuka.evaluation.clients import Clients
+    from pytest_tsuka.gold.scenario import Scenario
     from pytest_tsuka.plugin.collect import EffortItem
+    from pytest_tsuka.plugin.items import PlayedItem
     from pytest_tsuka.protocols import Backend
     from pytest_tsuka.suite import Suite
     from pytest_tsuka.verdict import Verdict
 
 JobKey = tuple[str, int]
-HOOKS = ("pytest_tsuka_check_types", "pytest_tsuka_backend", "pytest_tsuka_tier_policy")
+HOOKS = (
+    "pytest_tsuka_check_types",
+    "pytest_tsuka_backend",
+    "pytest_tsuka_embedder",
+    "pytest_tsuka_tier_policy",
+)
 
 _STATE: pytest.StashKey[State] = pytest.StashKey()
 
@@ -55,10 +62,11 @@ class State:
     policy: TierPolicy
     models: tuple[Model, ...]
     named_files: frozenset[Path]
-    engine: Engine[JobKey, Conversation] | None = None
+    engine: Engine[JobKey, Any] | None = None
     weights: dict[str, Path] = field(default_factory=dict)
     unfetched: dict[str, BackendError] = field(default_factory=dict)
     finished_before: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    answered_before: set[tuple[str, str, str]] = field(default_factory=set)
     _backends: dict[str, Backend] = field(default_factory=dict)
     _conditions: dict[str, str] = field(default_factory=dict)
     _hook_counts: dict[str, int] = field(default_factory=dict)
@@ -134,27 +142,34 @@ class State:
             return f"nothing is sent to a model: the suite has bad files ({bad})"
         return None
 
-    def prefetch(self, item: EffortItem, run: int) -> Future[Conversation]:
-        from pytest_tsuka.playing import play
-
+    def prefetch(self, item: PlayedItem, run: int) -> Future[Any]:
         assert self.engine, "the engine is not running"
+        return self.engine.prefetch((item.nodeid, run), item.model.name, item.job(run))
 
-        def job(backend: Backend) -> Any:
-            return play(
-                item.benchmark,
-                item.model.name,
-                item.effort,
-                backend,
-                accept_text_calls=self.settings.text_calls,
-                label=f"{item.benchmark.name}[{item.effort}]" + (f" run {run + 1}" if run else ""),
-            )
-
-        return self.engine.prefetch((item.nodeid, run), item.model.name, job)
-
-    def forget(self, item: EffortItem) -> None:
+    def forget(self, item: PlayedItem) -> None:
         if self.engine:
-            for run in range(self.settings.repeats):
+            for run in range(item.runs):
                 self.engine.forget((item.nodeid, run))
+
+    # --- scenarios -----------------------------------------------------------------------
+
+    def scenario_pairs(self, scenario: Scenario) -> list[tuple[Model, str]]:
+        """The models and efforts a scenario has items for: those asked for, or in a rescore those with answers."""
+        if not self.settings.rescore:
+            return [(model, effort) for model in self.models for effort in self.settings.scenario_efforts]
+        from pytest_tsuka.evaluation.records import Records
+        from pytest_tsuka.store import Store, StoreError
+
+        asked = {model.name for model in self.models}
+        try:
+            store = Store(self.settings.store)
+        except StoreError as error:
+            raise pytest.UsageError(f"pytest-tsuka: --tsuka-rescore: {error}") from None
+        try:
+            kept = Records(store).models(scenario.name, scenario.question_key)
+        finally:
+            store.close()
+        return [(Model(name), effort) for name, effort in kept if not asked or name in asked]
 
     def provider(self, model: str) -> str:
         return self.backend(model).provider
@@ -218,6 +233,21 @@ class State:
             self._count_hooks()
             made[name] = self.config.hook.pytest_tsuka_backend(config=self.config, model=name)
         return made[name]
+
+    def clients(self) -> Clients:
+        """Where the judges and embedders of scenarios are found: plugins first, then as the scenario says."""
+        from pytest_tsuka.backends.openai import Limits
+        from pytest_tsuka.evaluation.clients import Clients
+
+        settings = self.settings
+        hook = self.config.hook
+        return Clients(
+            settings.base_url,
+            settings.api_key,
+            Limits(timeout=settings.timeout, idle=settings.idle_timeout, retries=settings.retries),
+            own_backend=self._plugin_backend,
+            own_embedder=lambda name: hook.pytest_tsuka_embedder(config=self.config, model=name),
+        )
 
     def _own_backend(self, model: Model) -> Backend:
         from pytest_tsuka.backends.openai import Limits, OpenAIBackend

@@ -13,6 +13,7 @@ from pytest_tsuka.sweep import EffortResult, ModelResult
 from pytest_tsuka.verdict import Verdict
 
 if TYPE_CHECKING:
+    from pytest_tsuka.evaluation.standings import Standings
     from pytest_tsuka.gate import GateFailure
 
 RESULT_FORMAT = 1
@@ -26,6 +27,7 @@ def result_document(
     started: float,
     interrupted: bool,
     gate: Sequence[GateFailure] | None,
+    scenarios: Sequence[Standings] = (),
 ) -> JsonObject:
     """The whole file. `format` is raised when a field changes meaning."""
     from pytest_tsuka import __version__
@@ -41,6 +43,7 @@ def result_document(
         "models": [_model(result) for result in results],
         "gate": None if gate is None else {"met": not gate, "failures": [[g.headline, *g.details] for g in gate]},
         "verdicts": [_flat(verdict) for verdict in verdicts],
+        "scenarios": [standings.to_json() for standings in scenarios],
     }
     return document
 

@@ -9,11 +9,14 @@ import pytest
 
 from pytest_tsuka.honoured import NO_EFFECT
 from pytest_tsuka.report.escape import one_line
+from pytest_tsuka.report.scenarios import revisions, table
 from pytest_tsuka.scoring import CATEGORY_NAMES
 from pytest_tsuka.sweep import EffortResult, ModelResult
 from pytest_tsuka.verdict import CheckVerdict, Verdict, operands_text, score_text
 
 if TYPE_CHECKING:
+    from pytest_tsuka.evaluation.passes import PassOutcome
+    from pytest_tsuka.evaluation.standings import Standings
     from pytest_tsuka.gate import GateFailure
 
 
@@ -25,6 +28,16 @@ class RunSummary(Protocol):
     notes: list[str]
     problems: list[str]
     written: list[str]
+
+    @property
+    def standings(self) -> list[Standings]:
+        """The results of every scenario of the run."""
+        ...
+
+    @property
+    def outcomes(self) -> list[PassOutcome]:
+        """What came of each grading pass."""
+        ...
 
     @property
     def asked(self) -> str:
@@ -64,12 +77,13 @@ class TerminalReport:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         summary = self._summary
-        if not summary.results:
+        if not summary.results and not summary.standings and not summary.problems:
             return
         for result in summary.results:
             terminalreporter.section(f"tsuka: {one_line(result.model)}")
             self._table(result)
             self._recommendation(result)
+        self._scenarios()
         for note in summary.notes:
             terminalreporter.write_line(f"note: {one_line(note)}")
         for line in summary.written:
@@ -77,6 +91,16 @@ class TerminalReport:
         for problem in summary.problems:
             terminalreporter.write_line(one_line(problem), red=True)
         self._gate()
+
+    def _scenarios(self) -> None:
+        revised = {outcome.scenario: outcome.revisions for outcome in self._summary.outcomes}
+        for standings in self._summary.standings:
+            name = standings.scenario.name
+            self._terminal.section(f"tsuka scenario: {one_line(name)}")
+            lines = [*table(standings, detail=self._terminal.verbosity > 0), *revisions(revised.get(name, ()), name)]
+            for line in lines:
+                markup = {line.colour: True} if line.colour else {}
+                self._terminal.write_line(line.text, bold=line.bold, **markup)
 
     # --- table ---------------------------------------------------------------------------
 

@@ -13,12 +13,13 @@ PACKAGE = Path(__file__).parents[2] / "pytest_tsuka"
 LAYERS = (
     {"errors", "jsontypes", "efforts", "conversation", "protocols"},
     {"normal_text", "js_regex", "brackets", "jsonstrict", "jsonmend", "jsonfind", "json_paths"},
-    {"checks", "benchmark", "located", "suite", "text_calls", "replies", "playing"},
+    {"checks", "benchmark", "json_files", "located", "suite", "text_calls", "replies", "playing"},
     {"verdict", "scoring", "certainty", "honoured", "sweep", "gate"},
     {"profile", "profile_entries", "slots", "engine", "store", "backends"},
     {"gold"},
+    {"evaluation"},
     {"report"},
-    {"plugin"},
+    {"plugin", "cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -12,9 +12,8 @@ import pytest
 
 from pytest_tsuka.backends.scripted import ScriptedBackend
 from pytest_tsuka.playing import play
-from pytest_tsuka.plugin.options import standard_suite
 from pytest_tsuka.protocols import Request
-from pytest_tsuka.suite import read_suite, tests_hash
+from pytest_tsuka.suite import read_suite, standard_suite, tests_hash
 from pytest_tsuka.verdict import APOLOGY, judge, vacuous_share, vacuous_warning
 from tests.endpoint import call
 from tests.ideal import IDEAL, ORDER, PRODUCTS

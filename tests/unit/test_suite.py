@@ -13,8 +13,7 @@ from jsonschema import Draft202012Validator
 
 from pytest_tsuka.checks import BUILT_IN
 from pytest_tsuka.errors import BenchmarkError
-from pytest_tsuka.plugin.options import standard_suite
-from pytest_tsuka.suite import json_schema, parse_benchmark, read_suite
+from pytest_tsuka.suite import json_schema, parse_benchmark, read_suite, standard_suite
 from tests.unit.test_checks import OPERANDS
 
 OK: dict[str, Any] = {"name": "a", "category": "json", "prompt": "x", "checks": [{"type": "json_valid"}]}

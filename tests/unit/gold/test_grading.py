@@ -77,7 +77,7 @@ def test_what_only_a_judge_settles_is_marked() -> None:
     assert not compare("a", "b", Field("f", "text")).undecided
     asked: list[tuple[Any, Any]] = []
 
-    def judge(field: Field, candidate: Any, reference: Any) -> Comparison:
+    def judge(field: Field, candidate: Any, reference: Any, item: Any) -> Comparison:
         asked.append((candidate, reference))
         return Comparison("judge", 0.5)
 

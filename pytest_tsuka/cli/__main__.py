@@ -1,0 +1,3 @@
+from pytest_tsuka.cli import main
+
+main(prog_name="tsuka")

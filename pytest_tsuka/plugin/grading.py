@@ -1,0 +1,135 @@
+"""The scenario half of the controller: answers come in on reports, are kept, and are graded at the end."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tsuka.errors import BenchmarkError, GoldReferenceError, SettingsError
+from pytest_tsuka.plugin.state import State
+
+if TYPE_CHECKING:
+    from pytest_tsuka.evaluation.passes import PassOutcome
+    from pytest_tsuka.evaluation.project import Project
+    from pytest_tsuka.evaluation.records import Records
+    from pytest_tsuka.evaluation.standings import Standings
+    from pytest_tsuka.store import Store
+
+
+class ScenarioGrading:
+    """Keeps answers and grades them; `standings`, `notes` and `problems` are for the reports."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen: dict[Path, set[tuple[str, str]]] = {}
+        self._records: Records | None = None
+        self.standings: list[Standings] = []
+        self.outcomes: list[PassOutcome] = []
+        self.notes: list[str] = []
+        self.problems: list[str] = []
+
+    def receive(self, text: str, store: Store | None, run: int) -> None:
+        """An item's answers. Without a store they live as long as this process."""
+        from pytest_tsuka.evaluation.records import Output
+
+        item: dict[str, Any] = json.loads(text)
+        self._seen.setdefault(Path(item["path"]), set()).add((item["model"], item["effort"]))
+        if not item["outputs"]:
+            return
+        keys = ("scenario", "model", "effort", "question", "provider", "wanted")
+        wanted = {key: item[key] for key in keys}
+        outputs = [Output.from_json(output) for output in item["outputs"]]
+        try:
+            self._open(store).add_result(run if store else None, outputs=outputs, **wanted)
+        except sqlite3.Error as error:
+            self.problems.append(f"the answers of {item['model']} to {item['scenario']} were not kept: {error}")
+
+    def _open(self, store: Store | None) -> Records:
+        from pytest_tsuka.evaluation.records import Records
+        from pytest_tsuka.store import Store
+
+        if self._records is None:
+            self._records = Records(store or Store(None))
+        return self._records
+
+    @property
+    def pending(self) -> int:
+        """How many scenarios have been answered."""
+        return len(self._seen)
+
+    def grade(self, store: Store | None, say: Any) -> None:
+        """Grades what was answered in this session, scenario by scenario."""
+        if not self._seen:
+            return
+        from pytest_tsuka.evaluation.project import read_project
+
+        try:
+            project = read_project(self._state.config.rootpath, self._state.settings.prices)
+        except SettingsError as error:
+            self.problems.append(f"nothing was graded: {error}")
+            return
+        records = self._open(store)
+        for path, pairs in sorted(self._seen.items()):
+            try:
+                self._grade_one(path, pairs, records, project, say)
+            except (BenchmarkError, GoldReferenceError, sqlite3.Error) as error:
+                self.problems.append(f"{path.name} was not graded: {error}")
+
+    def _grade_one(
+        self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, project: Project, say: Any
+    ) -> None:
+        from pytest_tsuka.evaluation.passes import GradingPass, verified_reference
+        from pytest_tsuka.evaluation.standings import standings
+        from pytest_tsuka.gold.scenario import read_scenario
+
+        settings = self._state.settings
+        scenario = read_scenario(path)
+        if scenario.scoring.judge or scenario.scoring.embedding or project.embedding:
+            say(f"grading {scenario.name} …")
+        outcome = GradingPass(
+            path,
+            scenario,
+            records,
+            self._state.clients(),
+            project,
+            kind="rescore" if settings.rescore else "run",
+            improve=not settings.packaged,
+        ).run(set(pairs))
+        self.outcomes.append(outcome)
+        self.notes += outcome.notes
+        self.problems += outcome.problems
+        self.problems += [
+            f"{scenario.name}: {label} was not graded: {why} (grade it later: tsuka rescore {scenario.name})"
+            for label, why in outcome.failed.items()
+        ]
+        self.standings.append(standings(scenario, verified_reference(path, scenario), records, project))
+
+    def properties(self) -> dict[str, str]:
+        """Figures of every result for JUnit's suite properties."""
+        found: dict[str, str] = {}
+        for table in self.standings:
+            for row in table.rows:
+                prefix = f"tsuka.scenario.{table.scenario.name}.{row.label}."
+                values = {
+                    "quality": row.quality,
+                    "qualityLowest": row.lowest,
+                    "qualityHighest": row.highest,
+                    "completeness": row.completeness,
+                    "correctness": row.correctness,
+                    "hallucinationRate": row.hallucination_rate,
+                    "score": row.ranked.score if row.ranked else None,
+                    "secondsPerAnswer": row.seconds,
+                    "costPerAnswer": row.cost,
+                    "judgeCalls": row.judge_calls,
+                    "judgeCost": row.judge_cost,
+                    "stale": row.stale,
+                }
+                found |= {
+                    prefix + key: f"{value:.6g}" if isinstance(value, float) else str(value)
+                    for key, value in values.items()
+                    if value is not None
+                }
+        return found

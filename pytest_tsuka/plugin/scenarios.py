@@ -1,0 +1,145 @@
+"""Scenario files as collectors: one item per model and effort, whose answers the controller grades at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tsuka.backends.catalog import Model, node_labels
+from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, GoldReferenceError
+from pytest_tsuka.normal_text import without_surrogates
+from pytest_tsuka.plugin.items import PlayedItem
+from pytest_tsuka.plugin.state import state_of
+from pytest_tsuka.protocols import Backend
+from pytest_tsuka.report.escape import one_line, printable
+
+if TYPE_CHECKING:
+    from pytest_tsuka.evaluation.records import Output
+    from pytest_tsuka.gold.scenario import Scenario
+
+
+class ScenarioFile(pytest.File):
+    """One scenario file."""
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        from pytest_tsuka.gold.scenario import read_scenario
+
+        state = state_of(self.config)
+        if lacking := [name for name in ("babel", "scipy") if find_spec(name) is None]:
+            pytest.skip(f"scenarios need {' and '.join(lacking)}: pip install 'pytest-tsuka[gold]'")
+        try:
+            scenario = read_scenario(self.path)
+        except BenchmarkError as error:
+            text = printable(str(error)).replace(f"{self.config.rootpath}/", "")
+            raise self.CollectError(text) from None
+        pairs = state.scenario_pairs(scenario)
+        labels = node_labels([model.name for model, _ in pairs])
+        several = len({model for model, _ in pairs}) > 1
+        for model, effort in pairs:
+            name = f"{scenario.name}[{f'{labels[model.name]}-{effort}' if several else effort}]"
+            yield ScenarioItem.from_parent(
+                self, name=name, nodeid=f"{self.nodeid}::{name}", scenario=scenario, model=model, effort=effort
+            )
+
+
+class ScenarioItem(PlayedItem):
+    """One model's answers to a scenario at one effort, as many as the scenario's `repeats`.
+
+    It passes when the model answered: how good the answers are is graded afterwards, by the
+    controller, and never feeds a tier.
+    """
+
+    def __init__(self, *, scenario: Scenario, model: Model, effort: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scenario = scenario
+        self.model = model
+        self.effort = effort
+        self.outputs: list[Output] = []
+        self.add_marker(pytest.mark.tsuka(scenario=scenario.name, effort=effort, model=model.name))
+
+    @property
+    def runs(self) -> int:
+        return self.scenario.repeats
+
+    def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
+        from pytest_tsuka.evaluation.asking import ask
+
+        label = f"{self.scenario.name}[{self.effort}]" + (f" run {run + 1}" if run else "")
+        return lambda backend: ask(self.scenario.messages, self.model.name, self.effort, backend, label)
+
+    def jobs(self) -> list[Future[Any]]:
+        if self.kept or self._why_not():
+            return []
+        return super().jobs()
+
+    @property
+    def kept(self) -> bool:
+        """Whether its answers are in the store already: a rescore, or a run that is taken up again."""
+        key = (self.scenario.name, self.model.name, self.effort)
+        return self.state.settings.rescore or key in self.state.answered_before
+
+    def _why_not(self) -> str | None:
+        """Why no answer is asked for: nothing to grade it against."""
+        from pytest_tsuka.evaluation.passes import verified_reference
+
+        try:
+            verified_reference(self.path, self.scenario)
+        except GoldReferenceError as error:
+            return one_line(str(error))
+        return self.state.why_nothing_is_sent()
+
+    def setup(self) -> None:
+        """Waits for the answers. Trouble with the endpoint is an ERROR; answers that did come are kept."""
+        if reason := self._why_not():
+            pytest.fail(reason, pytrace=False)
+        errors: list[BackendError] = []
+        try:
+            for job in self.jobs():
+                try:
+                    self.outputs.append(job.result())
+                except BackendError as error:
+                    errors.append(error)
+        finally:
+            self.state.forget(self)
+        if not errors:
+            return
+        if all(isinstance(error, EffortRefused) for error in errors) and not self.outputs:
+            pytest.skip(f"effort {self.effort!r} refused: {one_line(str(errors[0]))}")
+        some = f" ({len(errors)} of {self.runs} answers failed)" if self.outputs else ""
+        pytest.fail(one_line(f"{self.model.name} at {self.effort}: {errors[0]}{some}"), pytrace=False)
+
+    def runtest(self) -> None:
+        seconds = sum(output.timing.seconds for output in self.outputs)
+        found = {
+            "tsuka.scenario": self.scenario.name,
+            "tsuka.model": self.model.name,
+            "tsuka.effort": self.effort,
+            "tsuka.runs": str(len(self.outputs) or self.runs),
+            "tsuka.seconds": f"{seconds:.3f}" if self.outputs else "",
+        }
+        self.user_properties.extend((key, one_line(value)) for key, value in found.items() if value)
+
+    def payload(self) -> str:
+        """What travels to the controller: the answers, and where they came from."""
+        found = {
+            "scenario": self.scenario.name,
+            "path": str(self.path),
+            "model": self.model.name,
+            "effort": self.effort,
+            "question": self.scenario.question_key,
+            "provider": self.state.provider(self.model.name) if self.outputs else "",
+            "wanted": self.runs,
+            "outputs": [output.to_json() for output in self.outputs],
+        }
+        return without_surrogates(json.dumps(found, ensure_ascii=False))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        return super().repr_failure(excinfo, style or "short")
+
+    def reportinfo(self) -> tuple[Any, int, str]:
+        return self.path, 0, self.name
