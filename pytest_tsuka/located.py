@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -40,23 +41,14 @@ def _either(sentences: list[str]) -> str:
     return "; ".join(sentences)
 
 
-_UNION_TAGS = (
-    "str",
-    "int",
-    "bool",
-    "float",
-    "constrained-",
-    "list[",
-    "dict[",
-    "literal[",
-    "function-",
-    "tuple[",
+_UNION_TAGS = re.compile(
+    r"str|int|bool|float|(?:list|dict|literal|tuple|constrained|function|model|nullable)[\[-].*", re.S
 )
 
 
 def _is_place(part: Any) -> bool:
     """Union members appear in pydantic's locations; they are no place in the file."""
-    return isinstance(part, int) or not str(part).startswith(_UNION_TAGS)
+    return isinstance(part, int) or _UNION_TAGS.fullmatch(str(part)) is None
 
 
 def _json_place(loc: tuple[Any, ...]) -> str:

@@ -1,3 +1,4 @@
 from pytest_tsuka.cli import main
 
-main(prog_name="tsuka")
+if __name__ == "__main__":
+    main(prog_name="tsuka")

@@ -145,11 +145,6 @@ class GradingPass:
                 f"{self.scenario.name}: the judge {judge.model} was never checked"
                 f" (tsuka judge check {self.scenario.name})"
             )
-        if scoring.embedding is None and self.scenario.kind != "sample_generation":
-            outcome.notes.append(
-                f"{self.scenario.name}: exact matching only: no embedding model is configured, so other spellings"
-                " count as mismatches"
-            )
         return {
             "judge": judge.model if judge else None,
             "judgeEffort": judge.effort if judge else None,

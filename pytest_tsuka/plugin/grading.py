@@ -125,6 +125,7 @@ class ScenarioGrading:
                     "costPerAnswer": row.cost,
                     "judgeCalls": row.judge_calls,
                     "judgeCost": row.judge_cost,
+                    "exactMatchingOnly": "true" if row.exact_only else None,
                     "stale": row.stale,
                 }
                 found |= {

@@ -69,6 +69,7 @@ class Controller:
         self._started = time.time()
         self._store: Store | None = None
         self._run = 0
+        self._said = False
         self._grading = ScenarioGrading(self.state)
         self.results: list[ModelResult] = []
         self.gate_failures: list[GateFailure] | None = None
@@ -240,7 +241,11 @@ class Controller:
 
     def _say(self, line: str) -> None:
         if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
-            terminal.ensure_newline()
+            if self._said or terminal.currentfspath or terminal.verbosity > 0:
+                terminal.ensure_newline()
+            else:
+                terminal.write("\n")  # with -q and under xdist pytest does not know that its line of letters is open
+            self._said = True
             terminal.write_line(line)
 
     def _close_store(self, *, finished: bool) -> None:

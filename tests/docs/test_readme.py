@@ -109,7 +109,7 @@ def test_the_terminal_excerpt_is_real(pytester: pytest.Pytester, monkeypatch: py
     (command,) = [b.strip() for b in blocks("sh") if "--tsuka-replay" in b]
     words = shlex.split(command.replace("tests/data/cassette", str(ROOT / "tests" / "data" / "cassette")))[1:]
     result = pytester.runpytest_subprocess(*words, "--color=no")
-    result.assert_outcomes(failed=28)
+    result.assert_outcomes(failed=28, passed=3)
     (excerpt,) = [b for b in blocks("text") if "$ pytest" in b]
     shown = [line for line in excerpt.splitlines() if line and not line.startswith(("$", "...", "=", "_"))]
     assert len(shown) > 15

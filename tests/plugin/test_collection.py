@@ -15,7 +15,7 @@ Run = Callable[..., pytest.RunResult]
 Suite = Callable[..., Path]
 Serve = Callable[..., FakeEndpoint]
 
-NOWHERE = (*LEAN, "--tsuka-model=m", "--tsuka-base-url=http://127.0.0.1:9/v1")
+NOWHERE = (*LEAN, "--no-tsuka-scenarios", "--tsuka-model=m", "--tsuka-base-url=http://127.0.0.1:9/v1")
 
 
 def collected(pytester: pytest.Pytester, *args: str) -> list[str]:

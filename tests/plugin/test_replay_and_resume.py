@@ -48,7 +48,9 @@ def test_a_replay_gives_the_same_profile(
     first.assert_outcomes(passed=20, failed=1, skipped=7)
     recorded = without_time(profiles())
     (pytester.path / "models_profile.json").unlink()
-    again = pytester.runpytest_inprocess("--tsuka-model=m", OFFLINE, "--tsuka-replay=cassette")
+    again = pytester.runpytest_inprocess(
+        "--tsuka-model=m", OFFLINE, "--tsuka-replay=cassette", "--no-tsuka-scenarios"
+    )
     again.assert_outcomes(passed=20, failed=1, skipped=7)
     assert without_time(profiles()) == recorded
     assert recorded["profiles"]["m@low"]["parameters"]["refused"] == ["temperature"]
