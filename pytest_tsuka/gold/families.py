@@ -36,7 +36,7 @@ _OF_STEM = {stem: family for family, stems in _FAMILIES.items() for stem in stem
 def family(model: str) -> str:
     """The family of a model by its name, whatever provider or path stands before it; else its own first word."""
     name = model.casefold().rsplit("/", 1)[-1]
-    words = re.findall(r"[a-z]+|o\d", name)
+    words = re.findall(r"o\d|[a-z]+", name)
     for word in words:
         for stem, found in _OF_STEM.items():
             if word == stem or (len(stem) > 3 and word.startswith(stem)):

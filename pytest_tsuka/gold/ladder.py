@@ -84,7 +84,9 @@ def compare(
         if similarity is not None and similarity >= threshold and not certainly_different(candidate, reference):
             return Comparison("embedding", 1.0, similarity)
     judged = _judged(candidate, reference, field)
-    if judge and (judged or (_is_short_text(candidate, reference, field) and backed and backed(field, candidate))):
+    if not judged and backed is not None and _is_short_text(candidate, reference, field):
+        judged = backed(field, candidate)
+    if judge and judged:
         answer = judge(field, candidate, reference, item)
         if answer is not None:
             return answer if similarity is None else replace(answer, similarity=similarity)

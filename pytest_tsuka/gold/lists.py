@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tsuka.gold.fields import Field, Fields
 from pytest_tsuka.gold.ladder import Vectors, compare, is_empty
-from pytest_tsuka.gold.values import certainly_different, normal_text, read_date, read_number
+from pytest_tsuka.gold.values import initial_of, normal_text, numerals, read_date, read_number
 from pytest_tsuka.jsontypes import JsonValue
 
 if TYPE_CHECKING:
@@ -196,8 +196,34 @@ def _by_cosine(
         a = np.stack([vectors.by_text[str(left[i])] for i in rows])
         b = np.stack([vectors.by_text[str(right[j])] for j in columns])
         similar = (a @ b.T) >= threshold
-        for i, j in np.argwhere(similar & (credit[np.ix_(rows, columns)] < 1)):
-            if certainly_different(str(left[rows[i]]), str(right[columns[j]])):
-                similar[i, j] = False
+        similar &= ~_certainly_different([str(left[i]) for i in rows], [str(right[j]) for j in columns])
         block = np.ix_(rows, columns)
         credit[block] = np.maximum(credit[block], similar.astype(float))
+
+
+def _certainly_different(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
+    """`values.certainly_different` for all pairs at once."""
+    import numpy as np
+
+    numbers: dict[object, int] = {}
+
+    def ids(keys: Sequence[object]) -> np.ndarray:
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+    def differ(a: Sequence[object], b: Sequence[object]) -> np.ndarray:
+        unequal: np.ndarray = ids(a)[:, None] != ids(b)[None, :]
+        return unequal
+
+    counted = differ([numerals(t) for t in left], [numerals(t) for t in right])
+    names, others = [initial_of(t) for t in left], [initial_of(t) for t in right]
+    one_is_an_initial = np.array([n is not None and n[2] for n in names])[:, None] | np.array(
+        [n is not None and n[2] for n in others]
+    )
+    # A text that is no name has a last word that no other has.
+    same_last = ~differ(
+        [n[1] if n else ("left", i) for i, n in enumerate(names)],
+        [n[1] if n else ("right", j) for j, n in enumerate(others)],
+    )
+    other_first = differ([n[0] if n else None for n in names], [n[0] if n else None for n in others])
+    found: np.ndarray = counted | (one_is_an_initial & same_last & other_first)
+    return found

@@ -235,7 +235,10 @@ class Controller:
             if grading.pending and self._store:
                 self.notes.append("answers to scenarios were kept but not graded: pytest --tsuka-rescore")
             return
-        grading.grade(self._store, self._say)
+        try:
+            grading.grade(self._store, self._say)
+        except KeyboardInterrupt:
+            self.problems.append("grading was interrupted; the answers are kept: pytest --tsuka-rescore")
         self.notes += grading.notes
         self.problems += grading.problems
 

@@ -48,9 +48,7 @@ def test_a_replay_gives_the_same_profile(
     first.assert_outcomes(passed=20, failed=1, skipped=7)
     recorded = without_time(profiles())
     (pytester.path / "models_profile.json").unlink()
-    again = pytester.runpytest_inprocess(
-        "--tsuka-model=m", OFFLINE, "--tsuka-replay=cassette", "--no-tsuka-scenarios"
-    )
+    again = pytester.runpytest_inprocess("--tsuka-model=m", OFFLINE, "--tsuka-replay=cassette", "--no-tsuka-scenarios")
     again.assert_outcomes(passed=20, failed=1, skipped=7)
     assert without_time(profiles()) == recorded
     assert recorded["profiles"]["m@low"]["parameters"]["refused"] == ["temperature"]

@@ -187,6 +187,15 @@ def test_a_backed_text_goes_to_the_judge(
     assert film.leaf("a", "composer")["status"] == ("matched" if asked else "mismatch")
 
 
+def test_without_a_judge_a_backed_text_is_undecided(bench: Callable[..., Bench]) -> None:
+    film = bench()
+    film.answer("a", answer(composer="Antonio Karas"))
+    film.answer("b", answer(composer="Antonio Karas"))
+    film.answer("c", answer(composer="Miklós Rózsa"))
+    film.grade()
+    assert {r.model: r.undecided for r in film.table().rows} == {"a": 1, "b": 1, "c": 0}
+
+
 def test_the_judge_is_blind_and_knows_the_place(bench: Callable[..., Bench], serve: Serve) -> None:
     """It sees A and B as JSON strings, parents and descriptions, the list item, the documents; no word on who is who."""
     judge = serve(honest)

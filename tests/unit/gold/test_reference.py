@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_tsuka.errors import GoldReferenceError
 from pytest_tsuka.gold import Finding, Reference, consolidate, read_reference, reject, write_reference
+from pytest_tsuka.gold.reference import baseline, edit, undo
 
 OUTPUT: dict[str, Any] = {"year": 2000, "title": "Old", "cast": [{"name": "Ada"}, {"name": "Bob"}], "blank": None}
 
@@ -116,3 +117,96 @@ def test_the_file(tmp_path: Path) -> None:
     write_reference(file, gold)
     with pytest.raises(GoldReferenceError, match="breaks the scenario's own schema: year"):
         read_reference(file, {"properties": {"year": {"type": "string"}}})
+
+
+# --- people and passes ---------------------------------------------------------------------
+
+
+def test_what_people_left_is_the_base() -> None:
+    """Standing revisions undone; a person's values, and what followed from them, stay."""
+    gold = reference()
+    consolidate(gold, [finding("New"), finding(1999, path="year")])
+    assert gold.output["title"] == "New"
+    assert baseline(gold) == OUTPUT
+    edit(gold, {**gold.output, "year": 2001})
+    assert baseline(gold) == {**OUTPUT, "year": 2001}
+    consolidate(gold, [finding("Newer", "b"), finding("Newer", "c")])
+    assert baseline(gold) == {**OUTPUT, "year": 2001}
+
+
+@given(st.lists(findings, max_size=8))
+def test_passes_never_make_a_new_edition(made: list[Finding]) -> None:
+    """Whatever they find; a rejection and an edit do."""
+    gold = reference()
+    before = gold.edition
+    consolidate(gold, made)
+    assert gold.edition == before
+    assert baseline(gold) == OUTPUT
+    if gold.standing:
+        reject(gold, [next(iter(gold.standing))])
+        assert gold.edition != before
+    edited = reference()
+    edit(edited, {**OUTPUT, "title": "By hand"})
+    assert edited.edition != before
+
+
+def test_an_edit_in_an_editor_is_a_persons_too(tmp_path: Path) -> None:
+    """Over a pass's revision it stands, and old findings do not bring the old value back."""
+    gold = reference()
+    consolidate(gold, [finding("New", "a"), finding("New", "b"), finding(1999, path="year")])
+    file = tmp_path / "x.reference.json"
+    write_reference(file, gold)
+    file.write_text(file.read_text().replace('"title": "New"', '"title": "By hand"', 1))
+    read = read_reference(file)
+    assert read.output["title"] == "By hand"
+    assert [r.evidence for r in read.revisions if r.path == "title"] == ["better", "person"]
+    consolidate(read, [finding(1999, "c", path="year")])
+    assert read.output["title"] == "By hand"
+    assert read.output["year"] == 1999
+    assert baseline(read) == {**OUTPUT, "title": "By hand"}
+
+
+def test_undo() -> None:
+    """Of a revision, of a rejection, of a person's edit; never of what a later entry rests on."""
+    gold = reference()
+    consolidate(gold, [finding("New", "a")])
+    consolidate(gold, [finding("Newer", "b"), finding("Newer", "c")])
+    with pytest.raises(GoldReferenceError, match="not the last word"):
+        undo(gold, 1)
+    undo(gold, 2)
+    assert gold.output["title"] == "New"
+    assert gold.rejected_paths == ["title"]
+    consolidate(gold, [finding("Newest", m) for m in "abc"])
+    assert gold.output["title"] == "New"
+    undo(gold, 2)
+    assert (gold.output["title"], gold.rejected_paths) == ("Newer", [])
+    edit(gold, {**gold.output, "year": 1})
+    undo(gold, 3)
+    assert gold.output["year"] == 2000
+    assert len(gold.revisions) == 2
+
+
+def test_an_edit_of_a_list_is_one_change() -> None:
+    """Its items move, so what passes changed inside it is the person's from then on."""
+    gold = reference()
+    consolidate(gold, [finding("Bea", path="cast[1].name")])
+    made = edit(gold, {**gold.output, "cast": [{"name": "Bea"}]})
+    assert [r.path for r in made] == ["cast"]
+    assert gold.standing == {}
+    assert baseline(gold) == {**OUTPUT, "cast": [{"name": "Bea"}]}
+
+
+def test_the_judge_may_turn_against_the_value_that_leads() -> None:
+    """However many gave it; not against what samples prove; without a judge the count decides."""
+    claims = [finding("X", "a"), finding("X", "b"), finding("Y", "c")]
+
+    def against(path: str, leading: Any, other: Any) -> bool:
+        return bool(leading == "X" and other == "Y")
+
+    gold, counted, proven = reference(), reference(), reference()
+    consolidate(gold, claims, duel=against)
+    assert (gold.output["title"], gold.revisions[0].evidence, gold.revisions[0].models) == ("Y", "judged_wrong", ["c"])
+    consolidate(counted, claims)
+    assert counted.output["title"] == "X"
+    consolidate(proven, [*claims, finding("X", "d", "samples")], duel=against)
+    assert proven.output["title"] == "X"
