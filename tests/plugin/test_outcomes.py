@@ -378,7 +378,14 @@ def test_endpoint_down_is_one_line_per_item(run: Run, pytester: pytest.Pytester,
     """No server: every item an error with the address and a question, soon, and no traceback."""
     from tests.conftest import LEAN
 
-    args = (*LEAN, "--tsuka-model=m", "--tsuka-base-url=http://127.0.0.1:9", "--tsuka-retries=1", *mode)
+    args = (
+        *LEAN,
+        "--no-tsuka-scenarios",
+        "--tsuka-model=m",
+        "--tsuka-base-url=http://127.0.0.1:9",
+        "--tsuka-retries=1",
+        *mode,
+    )
     result = pytester.runpytest_subprocess(*args, timeout=60)
     result.assert_outcomes(errors=28)
     lines = [line for line in result.outlines if "cannot connect" in line and not line.startswith("ERROR")]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pytest_tsuka.backends.openai import Limits
@@ -420,7 +420,12 @@ ANSWERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes
+)
 @given(data=st.data())
 def test_the_order_of_passes_never_matters(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     """One model at a time in any order, in groups, or all together: the same reference, with a judge of any opinion."""
