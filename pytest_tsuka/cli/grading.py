@@ -14,8 +14,10 @@ import click
 from pytest_tsuka.cli.common import Group, Place, clients, endpoint_options, place_options, project, show
 from pytest_tsuka.conversation import Usage
 from pytest_tsuka.errors import BackendError, SettingsError, unknown_name
-from pytest_tsuka.evaluation.passes import GradingPass, embed_texts, verified_reference
+from pytest_tsuka.evaluation.embedding import embed_texts
+from pytest_tsuka.evaluation.passes import GradingPass
 from pytest_tsuka.evaluation.standings import Standings, standings
+from pytest_tsuka.evaluation.verified import verified_reference
 from pytest_tsuka.gold.calibration import calibrate, labelled
 from pytest_tsuka.gold.calibration import texts as calibration_texts
 from pytest_tsuka.gold.judge_check import JudgeReport, judge_report, known_verdicts

@@ -16,6 +16,7 @@ from pytest_tsuka.errors import GoldReferenceError, SettingsError
 from pytest_tsuka.evaluation.asking import ask
 from pytest_tsuka.evaluation.standings import median_run
 from pytest_tsuka.gold import reference as gold
+from pytest_tsuka.gold.places import set_value, value_at
 from pytest_tsuka.gold.reference import Evidence, Reference, Revision, read_reference, reference_lock, write_reference
 from pytest_tsuka.gold.scenario import Judge, Scenario, reference_file
 from pytest_tsuka.json_files import Unreadable, read_json
@@ -159,7 +160,7 @@ def edit(name: str, settings: tuple[str, ...], place: Place) -> None:
             path, equals, value = text.partition("=")
             if not equals:
                 raise SettingsError(f"--set: {text!r} is not PATH=JSON")
-            gold.set_value(output, path, _json(value.encode()))
+            set_value(output, path, _json(value.encode()))
     else:
         written = click.edit(json.dumps(current.output, indent=2, ensure_ascii=False) + "\n", extension=".json")
         if written is None:
@@ -283,7 +284,7 @@ def undo(name: str, number: int, place: Place) -> None:
     _, scenario, file = _open(place, name, write=True)
     with _changing(file, scenario) as fresh:
         entry = gold.undo(fresh, number)
-        now = gold.value_at(fresh.output, entry.path)
+        now = value_at(fresh.output, entry.path)
     click.echo(one_line(f"{entry.path}: {shown(now, 100)} again"))
 
 

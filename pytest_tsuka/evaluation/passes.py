@@ -15,34 +15,33 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pytest_tsuka.errors import BackendError, GoldReferenceError, GradingError, SettingsError
 from pytest_tsuka.evaluation.clients import Clients
+from pytest_tsuka.evaluation.embedding import embed_texts
+from pytest_tsuka.evaluation.grader import Grader
 from pytest_tsuka.evaluation.panel import Panel
 from pytest_tsuka.evaluation.project import Project
-from pytest_tsuka.evaluation.records import Grading, Output, Records, Result
+from pytest_tsuka.evaluation.records import Grading, Records, Result
+from pytest_tsuka.evaluation.verified import verified_reference
 from pytest_tsuka.gold.calibration import calibrate
 from pytest_tsuka.gold.calibration import texts as calibration_texts
-from pytest_tsuka.gold.consultation import Backing, Consultation, judged, short_texts
+from pytest_tsuka.gold.consultation import Backing, short_texts
 from pytest_tsuka.gold.families import same_family
 from pytest_tsuka.gold.findings import findings_of
-from pytest_tsuka.gold.grading import Grade, grade, plain_grade
-from pytest_tsuka.gold.judge import Asked
+from pytest_tsuka.gold.grading import plain_grade
 from pytest_tsuka.gold.ladder import Vectors
 from pytest_tsuka.gold.reference import (
     Finding,
     Reference,
     Revision,
     baseline,
-    consolidate,
     read_reference,
     reference_lock,
     write_reference,
 )
-from pytest_tsuka.gold.sample_kind import grade_sample
-from pytest_tsuka.gold.scenario import Embedding, Scenario, reference_file
-from pytest_tsuka.gold.schema_kind import described_texts, grade_schema, sample_findings
+from pytest_tsuka.gold.scenario import Scenario, reference_file
+from pytest_tsuka.gold.schema_kind import described_texts, sample_findings
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 
 JUDGE_AT_ONCE = 4
@@ -64,28 +63,6 @@ class PassOutcome:
 
 def label_of(model: str, effort: str) -> str:
     return f"{model}@{effort}"
-
-
-def verified_reference(path: Path, scenario: Scenario) -> Reference | None:
-    """The reference a scenario is graded against, None for a kind that takes none. Raises GoldReferenceError."""
-    file = reference_file(path, scenario)
-    if not scenario.needs_reference:
-        if file.exists():
-            raise GoldReferenceError(f"{file.name}: a {scenario.kind} scenario takes no reference: delete this file")
-        return None
-    command = f"tsuka reference generate|paste {scenario.name}"
-    if not file.exists():
-        raise GoldReferenceError(
-            f"scenario {scenario.name!r} has no reference ({file.name}): make one with '{command}',"
-            f" then 'tsuka reference verify {scenario.name}'"
-        )
-    reference = read_reference(file, scenario.answer_schema if scenario.kind == "enrichment" else None)
-    if not reference.verified:
-        raise GoldReferenceError(
-            f"the reference of scenario {scenario.name!r} ({file.name}) is not verified: read it"
-            f" ('tsuka reference show {scenario.name}'), then 'tsuka reference verify {scenario.name}'"
-        )
-    return reference
 
 
 @dataclass
@@ -166,7 +143,7 @@ class GradingPass:
             panel = await self._panel(stack, outcome.pass_id)
             vectors, threshold = await self._vectors(reference, stored)
             backing = Backing(self.scenario.documents, [(r.model, o.value) for r in stored for o in r.outputs])
-            grader = _Grader(self.scenario, vectors, threshold, backing, panel)
+            grader = Grader(self.scenario, vectors, threshold, backing, panel)
             record["threshold"] = threshold if vectors else None
             found = await asyncio.gather(*(self._grade_one(grader, reference, r, outcome) for r in wanted))
             if reference is not None:
@@ -204,7 +181,7 @@ class GradingPass:
         return vectors, calibrate(vectors).thresholds[str(scoring.strictness)]
 
     async def _grade_one(
-        self, grader: _Grader, reference: Reference | None, result: Result, outcome: PassOutcome
+        self, grader: Grader, reference: Reference | None, result: Result, outcome: PassOutcome
     ) -> list[Finding]:
         """Grades one result and returns what it found against the reference as people left it."""
         label = label_of(result.model, result.effort)
@@ -243,7 +220,7 @@ class GradingPass:
 
     async def _improve(
         self,
-        grader: _Grader,
+        grader: Grader,
         reference: Reference,
         others: Sequence[Result],
         findings: list[Finding],
@@ -267,7 +244,7 @@ class GradingPass:
         await self._write(grader, findings, reference.edition, outcome)
 
     async def _findings(
-        self, grader: _Grader, base: JsonValue, result: Result, label: str, pass_id: str
+        self, grader: Grader, base: JsonValue, result: Result, label: str, pass_id: str
     ) -> list[Finding]:
         """What the answers of a result say against `base`. Raises GradingError."""
         scenario, found = self.scenario, []
@@ -281,7 +258,7 @@ class GradingPass:
                 found += findings_of(graded, output.value, base, scenario.answer_schema, result.model, pass_id)
         return found
 
-    async def _write(self, grader: _Grader, findings: Sequence[Finding], edition: str, outcome: PassOutcome) -> None:
+    async def _write(self, grader: Grader, findings: Sequence[Finding], edition: str, outcome: PassOutcome) -> None:
         """Consolidates on the file as it is now, under its lock, unless a person changed it meanwhile."""
         file = reference_file(self.path, self.scenario)
         schema = self.scenario.answer_schema if self.scenario.kind == "enrichment" else None
@@ -306,96 +283,3 @@ class GradingPass:
         except (OSError, GoldReferenceError, GradingError) as error:
             outcome.revisions = []
             outcome.problems.append(f"the reference of {self.scenario.name} was not improved: {error}")
-
-
-@dataclass
-class _Grader:
-    """Grades one answer at a time, asking the judge what is open until nothing is."""
-
-    scenario: Scenario
-    vectors: Vectors | None
-    threshold: float
-    backing: Backing
-    panel: Panel | None
-
-    async def grade(self, output: Output, reference: JsonValue, model: str, label: str, *, count: bool = True) -> Grade:
-        """Raises GradingError when the judge fails. `count` adds to what was answered without asking."""
-        asked = 0
-        while True:
-            seen: list[Asked] = []
-            graded, unanswered = self._once(output, reference, model, seen)
-            if not unanswered:
-                if self.panel and count:
-                    self.panel.note_cached(label, len({_identity(q) for q in seen}) - asked)
-                return graded
-            assert self.panel
-            asked += await self.panel.ask(unanswered, label)
-
-    def _once(self, output: Output, reference: JsonValue, model: str, seen: list[Asked]) -> tuple[Grade, list[Asked]]:
-        scenario = self.scenario
-        consultation = self._consultation(seen)
-        if scenario.kind == "schema_generation":
-            base: JsonObject = reference if isinstance(reference, dict) else {}
-            samples = scenario.samples or ()
-            graded = grade_schema(output.value, base, samples, vectors=self.vectors, threshold=self.threshold)
-        elif scenario.kind == "sample_generation":
-            rubric = None
-            if consultation and isinstance(output.value, dict):
-                rubric = consultation.rubric(scenario.request or "", output.value)
-            graded = grade_sample(output.value, scenario.request or "", scenario.answer_schema, rubric)
-        else:
-            graded = grade(
-                output.value,
-                reference,
-                scenario.answer_schema,
-                scenario.fields(self.threshold),
-                vectors=self.vectors,
-                judge=consultation.judge if consultation else None,
-                backed=self.backing.for_model(model),
-            )
-        return graded, consultation.open if consultation else []
-
-    def _consultation(self, seen: list[Asked]) -> Consultation | None:
-        if self.panel is None:
-            return None
-        panel = self.panel
-
-        def known(question: Asked) -> Sequence[str] | None:
-            seen.append(question)
-            return panel.known(question)
-
-        return Consultation(known, self.scenario.answer_schema, self.scenario.documents)
-
-    def duels(self, reference: Reference, findings: Sequence[Finding]) -> tuple[list[Revision], list[Asked]]:
-        """Consolidates, and the questions between claimed values that are still open."""
-        consultation = self._consultation([])
-
-        def duel(path: str, leading: JsonValue, other: JsonValue) -> bool:
-            if consultation is None:
-                return False
-            question = consultation.question(path, other, leading)
-            replies = consultation.known(question)
-            if replies is None:
-                consultation.open.append(question)
-                return False
-            verdicts = [judged(question, reply, swapped=n == 1) for n, reply in enumerate(replies)]
-            return all(v.candidate_correct and not v.reference_correct for v in verdicts)
-
-        made = consolidate(reference, findings, duel=duel)
-        return made, consultation.open if consultation else []
-
-
-def _identity(question: Asked) -> Any:
-    return question.key("", "")
-
-
-async def embed_texts(records: Records, clients: Clients, embedding: Embedding, texts: Sequence[str]) -> Vectors:
-    """Vectors of these texts, those that are not kept yet made in one go. Raises BackendError."""
-    embedder = clients.embedder(embedding)
-    kept = records.vectors(embedder.model, texts)
-    missing = [text for text in dict.fromkeys(texts) if text not in kept]
-    if missing:
-        made = dict(zip(missing, await embedder.embed(missing), strict=True))
-        records.add_vectors(embedder.model, made)
-        kept |= made
-    return Vectors(kept)

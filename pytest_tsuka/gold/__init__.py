@@ -6,6 +6,7 @@ questions and reads verdicts but asks nobody.
 
 from __future__ import annotations
 
+from pytest_tsuka.gold.consolidation import consolidate
 from pytest_tsuka.gold.fields import Field, Scoring, fields_of
 from pytest_tsuka.gold.grading import Grade, LeafGrade, grade
 from pytest_tsuka.gold.ladder import Comparison, Vectors, compare
@@ -14,7 +15,6 @@ from pytest_tsuka.gold.reference import (
     Finding,
     Reference,
     Revision,
-    consolidate,
     read_reference,
     reject,
     write_reference,

@@ -11,7 +11,8 @@ from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.errors import GoldReferenceError
 from pytest_tsuka.gold.grading import Grade, LeafGrade
 from pytest_tsuka.gold.ladder import is_empty
-from pytest_tsuka.gold.reference import Finding, set_value, value_at
+from pytest_tsuka.gold.places import set_value, value_at
+from pytest_tsuka.gold.reference import Finding
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 
 

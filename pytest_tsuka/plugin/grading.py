@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.errors import BenchmarkError, GoldReferenceError, SettingsError
+from pytest_tsuka.plugin.collect import SCENARIOS
 from pytest_tsuka.plugin.state import State
 
 if TYPE_CHECKING:
@@ -30,6 +31,21 @@ class ScenarioGrading:
         self.outcomes: list[PassOutcome] = []
         self.notes: list[str] = []
         self.problems: list[str] = []
+
+    def resume(self, store: Store) -> None:
+        """Notes which answers a broken-off run had come to: they are not asked for again."""
+        from pytest_tsuka.evaluation.records import Records
+        from pytest_tsuka.gold.scenario import Scenarios
+
+        state, records = self._state, Records(store)
+        if not state.settings.scenarios:
+            return
+        for scenario in Scenarios(state.suite_place / SCENARIOS).values():
+            for model, effort in state.scenario_pairs(scenario):
+                provider = state.provider(model.name)
+                asked = (scenario.name, model.name, effort)
+                if records.broken_off(*asked, scenario.question_key, provider, scenario.repeats):
+                    state.answered_before.add(asked)
 
     def receive(self, text: str, store: Store | None, run: int) -> None:
         """An item's answers. Without a store they live as long as this process."""
@@ -81,8 +97,9 @@ class ScenarioGrading:
     def _grade_one(
         self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, project: Project, say: Any
     ) -> None:
-        from pytest_tsuka.evaluation.passes import GradingPass, verified_reference
+        from pytest_tsuka.evaluation.passes import GradingPass
         from pytest_tsuka.evaluation.standings import standings
+        from pytest_tsuka.evaluation.verified import verified_reference
         from pytest_tsuka.gold.scenario import read_scenario
 
         settings = self._state.settings

@@ -85,7 +85,7 @@ class ScenarioItem(PlayedItem):
 
     def _why_not(self) -> str | None:
         """Why no answer is asked for: nothing to grade it against."""
-        from pytest_tsuka.evaluation.passes import verified_reference
+        from pytest_tsuka.evaluation.verified import verified_reference
 
         try:
             verified_reference(self.path, self.scenario)

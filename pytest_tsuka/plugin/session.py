@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tsuka.errors import ProfileError
-from pytest_tsuka.plugin.collect import SCENARIOS, EffortItem, as_transport, reply_text
+from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
 from pytest_tsuka.plugin.grading import ScenarioGrading
 from pytest_tsuka.plugin.scenarios import ScenarioItem
 from pytest_tsuka.plugin.state import state_of
@@ -156,26 +156,12 @@ class Controller:
             [benchmark.name for benchmark in state.suite.benchmarks.values()],
         )
         state.finished_before.update(resumed.verdicts)
-        self._resume_scenarios(store)
+        self._grading.resume(store)
         if resumed.started is None:
             self.notes.append("nothing to resume: no broken-off run of this suite with these settings")
         else:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(resumed.started))
             self.notes.append(f"{len(resumed.verdicts)} verdicts were taken from the run begun at {when}")
-
-    def _resume_scenarios(self, store: Store) -> None:
-        from pytest_tsuka.evaluation.records import Records
-        from pytest_tsuka.gold.scenario import Scenarios
-
-        state, records = self.state, Records(store)
-        if not state.settings.scenarios:
-            return
-        for scenario in Scenarios(state.suite_place / SCENARIOS).values():
-            for model, effort in state.scenario_pairs(scenario):
-                provider = state.provider(model.name)
-                asked = (scenario.name, model.name, effort)
-                if records.broken_off(*asked, scenario.question_key, provider, scenario.repeats):
-                    state.answered_before.add(asked)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if text := getattr(report, "tsuka", None):

@@ -10,7 +10,7 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 
 from pytest_tsuka.errors import ScenarioError, SettingsError
-from pytest_tsuka.evaluation.passes import verified_reference
+from pytest_tsuka.evaluation.verified import verified_reference
 from pytest_tsuka.gold.scenario import (
     Scenarios,
     json_schema,
