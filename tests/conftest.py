@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -70,15 +70,16 @@ def serve() -> Iterator[Callable[[Script], FakeEndpoint]]:
 def suite(pytester: pytest.Pytester) -> Callable[..., Path]:
     """Writes benchmark files into `benchmarks/`: keyword = file stem, value = its JSON (or raw text)."""
 
-    def write(**files: Any) -> Path:
-        folder = pytester.path / "benchmarks"
-        folder.mkdir(exist_ok=True)
-        for stem, content in files.items():
-            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-            (folder / f"{stem}.json").write_text(text, encoding="utf-8")
-        return folder
+    return lambda **files: write_json(pytester.path / "benchmarks", files)
 
-    return write
+
+def write_json(folder: Path, files: Mapping[str, Any]) -> Path:
+    """Writes each value as JSON (a string as it is) to its key's name; `__` in it stands for a dot."""
+    folder.mkdir(exist_ok=True)
+    for stem, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        (folder / f"{stem.replace('__', '.')}.json").write_text(text, encoding="utf-8")
+    return folder
 
 
 # Plugins of the development environment that cost every inner run a second and more.

@@ -76,7 +76,7 @@ class Standings:
             "kind": self.scenario.kind,
             "ranking": {"quality": self.ranking.quality, "speed": self.ranking.speed, "cost": self.ranking.cost},
             "outdated": self.outdated,
-            "results": [_plain(row) for row in self.rows],
+            "results": [plain_row(row) for row in self.rows],
         }
 
 
@@ -163,7 +163,8 @@ def _why_stale(result: Result, scenario: Scenario, reference: Reference | None) 
     return None
 
 
-def _plain(row: Row) -> JsonObject:
+def plain_row(row: Row) -> JsonObject:
+    """A row for programs; what is not known is None."""
     ranked = row.ranked
     return {
         "model": row.model,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pytest_tsuka.store import Store
 
 
+_NO_PROPERTY = ("model", "effort", "output")
+
+
 class ScenarioGrading:
     """Keeps answers and grades them; `standings`, `notes` and `problems` are for the reports."""
 
@@ -125,29 +128,15 @@ class ScenarioGrading:
         self.standings.append(standings(scenario, verified_reference(path, scenario), records, project))
 
     def properties(self) -> dict[str, str]:
-        """Figures of every result for JUnit's suite properties."""
+        """Figures of every result for JUnit's suite properties, named as in the result file."""
+        from pytest_tsuka.evaluation.standings import plain_row
+
         found: dict[str, str] = {}
         for table in self.standings:
             for row in table.rows:
-                prefix = f"tsuka.scenario.{table.scenario.name}.{row.label}."
-                values = {
-                    "quality": row.quality,
-                    "qualityLowest": row.lowest,
-                    "qualityHighest": row.highest,
-                    "completeness": row.completeness,
-                    "correctness": row.correctness,
-                    "hallucinationRate": row.hallucination_rate,
-                    "score": row.ranked.score if row.ranked else None,
-                    "secondsPerAnswer": row.seconds,
-                    "costPerAnswer": row.cost,
-                    "judgeCalls": row.judge_calls,
-                    "judgeCost": row.judge_cost,
-                    "exactMatchingOnly": "true" if row.exact_only else None,
-                    "stale": row.stale,
-                }
-                found |= {
-                    prefix + key: f"{value:.6g}" if isinstance(value, float) else str(value)
-                    for key, value in values.items()
-                    if value is not None
-                }
+                for key, value in plain_row(row).items():
+                    if key in _NO_PROPERTY or value is None or isinstance(value, (dict, list)):
+                        continue
+                    shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+                    found[f"tsuka.scenario.{table.scenario.name}.{row.label}.{key}"] = shown
         return found

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import LEAN, TRIO, one_check
+from tests.conftest import LEAN, TRIO, one_check, write_json
 from tests.endpoint import Answer, FakeEndpoint, Received, completion, error
+from tests.film import FILM, REFERENCE, TRUE
 from tests.judging import field_of, is_question, verdict
 from tests.processes import interrupt, start, wait_for
 
@@ -20,22 +21,6 @@ Suite = Callable[..., Path]
 Serve = Callable[..., FakeEndpoint]
 Profiles = Callable[[], Any]
 
-TRUE: dict[str, Any] = {"title": "The Third Man", "year": 1949, "cast": ["Joseph Cotten", "Orson Welles"]}
-FILM: dict[str, Any] = {
-    "name": "film",
-    "kind": "enrichment",
-    "prompt": "Fill {schema} for {entity}",
-    "entity": {"title": "The Third Man"},
-    "schema": {
-        "type": "object",
-        "properties": {
-            "title": {"type": "string"},
-            "year": {"type": "integer"},
-            "cast": {"type": "array", "items": {"type": "string"}},
-        },
-    },
-}
-REFERENCE = {"output": TRUE, "verified": True, "source": "edited"}
 ORDER = {"name": "order", "kind": "sample_generation", "prompt": "{request}", "request": "an order with a `number`"}
 TYPES = {"name": "types", "kind": "schema_generation", "prompt": "{samples}", "samples": [{"a": 1}, {"a": 2}]}
 TYPES_REFERENCE = {**REFERENCE, "output": {"type": "object", "properties": {"a": {"type": "integer"}}}}
@@ -44,16 +29,7 @@ TYPES_REFERENCE = {**REFERENCE, "output": {"type": "object", "properties": {"a":
 @pytest.fixture
 def scenarios(suite: Suite) -> Callable[..., Path]:
     """Writes files into `benchmarks/scenarios`: keyword = stem, double underscore for the dot of a reference."""
-
-    def write(**files: Any) -> Path:
-        folder = suite() / "scenarios"
-        folder.mkdir(exist_ok=True)
-        for stem, content in files.items():
-            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-            (folder / f"{stem.replace('__', '.')}.json").write_text(text, encoding="utf-8")
-        return folder
-
-    return write
+    return lambda **files: write_json(suite() / "scenarios", files)
 
 
 def model_says(received: Received) -> Any:

@@ -20,24 +20,14 @@ from pytest_tsuka.gold.reference import read_reference
 from pytest_tsuka.gold.scenario import read_scenario
 from pytest_tsuka.store import Store
 from tests.endpoint import FakeEndpoint, Received, error
+from tests.film import FILM as BARE_FILM
+from tests.film import TRUE
 from tests.judging import sides, verdict
 
 Serve = Callable[..., FakeEndpoint]
-TRUE: dict[str, Any] = {"title": "The Third Man", "year": 1949, "cast": ["Joseph Cotten", "Orson Welles"]}
 FILM: dict[str, Any] = {
-    "name": "film",
-    "kind": "enrichment",
-    "prompt": "Fill {schema} for {entity}",
-    "entity": {"title": "The Third Man"},
+    **BARE_FILM,
     "documents": ["Joseph Cotten and Orson Welles, 1949. Curly {entity} braces."],
-    "schema": {
-        "type": "object",
-        "properties": {
-            "title": {"type": "string"},
-            "year": {"type": "integer"},
-            "cast": {"type": "array", "items": {"type": "string"}},
-        },
-    },
 }
 
 
