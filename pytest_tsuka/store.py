@@ -209,6 +209,17 @@ class Store:
         )
         return [(name, json.loads(text)) for name, outcome, text in rows if outcome in SCORED]
 
+    def latest_run(self) -> tuple[float, list[Verdict]]:
+        """When the latest run with a verdict began, and its verdicts; none of an empty store."""
+        row = self.db.execute(
+            "SELECT runs.id, started FROM runs WHERE EXISTS (SELECT 1 FROM verdicts WHERE run = runs.id)"
+            " ORDER BY runs.id DESC LIMIT 1"
+        ).fetchone()
+        if row is None:
+            return 0.0, []
+        rows = self.db.execute("SELECT verdict FROM verdicts WHERE run = ? ORDER BY model, rowid", (row[0],))
+        return row[1], [json.loads(text) for (text,) in rows]
+
     def close(self) -> None:
         self.db.close()
 

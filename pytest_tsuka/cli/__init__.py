@@ -7,7 +7,11 @@ import click
 from pytest_tsuka import __version__
 from pytest_tsuka.cli.common import Group
 from pytest_tsuka.cli.grading import embed, history, judge, rank, rescore
+from pytest_tsuka.cli.models import doctor, models, pull
+from pytest_tsuka.cli.profiles import show, tools
 from pytest_tsuka.cli.reference import reference
+from pytest_tsuka.cli.results import diff, merge, report
+from pytest_tsuka.cli.suite import check, init, new, schema
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -19,5 +23,10 @@ def main() -> None:
     """
 
 
-for command in (reference, rescore, rank, history, judge, embed):
+for command in (
+    *(models, doctor, pull),
+    *(init, new, check, schema),
+    *(show, tools, report, diff, merge),
+    *(reference, rescore, rank, history, judge, embed),
+):
     main.add_command(command)

@@ -53,9 +53,13 @@ class Place:
         return not self.benchmarks.is_dir()
 
     @property
+    def folder(self) -> Path:
+        """The suite's folder, or that of the standard suite."""
+        return standard_suite() if self.packaged else self.benchmarks
+
+    @property
     def scenarios(self) -> Scenarios:
-        folder = standard_suite() if self.packaged else self.benchmarks
-        return Scenarios(folder / "scenarios")
+        return Scenarios(self.folder / "scenarios")
 
     def scenario(self, name: str) -> tuple[Path, Scenario]:
         """A scenario by name. Raises SettingsError with the closest name."""
@@ -115,10 +119,18 @@ def endpoint_options(command: Command) -> Command:
     return url(key(command))
 
 
+def endpoint(base_url: str | None) -> str | None:
+    """The endpoint that was named, on the command line or in the environment."""
+    return base_url or os.environ.get("OPENAI_BASE_URL") or None
+
+
+def api_key(variable: str) -> str:
+    return os.environ.get(variable, "")
+
+
 def clients(base_url: str | None, api_key_env: str) -> Clients:
     """Judges and embedders as scenarios name them."""
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or "http://localhost:11434/v1"
-    return Clients(url, os.environ.get(api_key_env, ""))
+    return Clients(endpoint(base_url) or "http://localhost:11434/v1", api_key(api_key_env))
 
 
 def project(prices: Path | None = None) -> Project:

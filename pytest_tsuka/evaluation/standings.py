@@ -77,7 +77,18 @@ class Standings:
             "ranking": {"quality": self.ranking.quality, "speed": self.ranking.speed, "cost": self.ranking.cost},
             "outdated": self.outdated,
             "results": [plain_row(row) for row in self.rows],
+            "reference": _plain_reference(self.reference) if self.reference else None,
         }
+
+
+def _plain_reference(reference: Reference) -> JsonObject:
+    """The reference as it is, the changes of passes that stand, and what was rejected."""
+    return {
+        "output": reference.output,
+        "verifiedAt": reference.verified_at,
+        "revisions": [revision.model_dump(mode="json") for revision in reference.standing.values()],
+        "rejectedPaths": list(reference.rejected_paths),
+    }
 
 
 def standings(scenario: Scenario, reference: Reference | None, records: Records, project: Project) -> Standings:

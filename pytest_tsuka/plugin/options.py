@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,6 +122,9 @@ OPTIONS = (
     Option("store", "database of runs", "PATH", "string", ".tsuka/tsuka.db"),
     Option("profile", "file of the profiles", "PATH", "string", "models_profile.json"),
     Option("json", "write every verdict to this JSON file", "PATH", "string", ""),
+    Option("html", "write a page of the run, one file that needs no network (extra: html)", "PATH", "string", ""),
+    Option("markdown", "write a summary of the run as Markdown, for a pull request", "PATH", "string", ""),
+    Option("github-summary", "append that summary to the file named by $GITHUB_STEP_SUMMARY", None, "bool", False),
     Option(
         "fail-under",
         "exit with 1 unless every model reaches this tier, or CATEGORY=SCORE; repeatable",
@@ -204,6 +208,9 @@ class Settings:
     store: Path
     profile: Path
     json: Path | None
+    html: Path | None
+    markdown: Path | None
+    github_summary: Path | None
     requirements: tuple[Requirement, ...]
     gate_effort: str | None
     gate_on_lower_bound: bool
@@ -275,10 +282,28 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         store=_in_folder_of(config, "tsuka_store", values["tsuka_store"]),
         profile=_in_folder_of(config, "tsuka_profile", values["tsuka_profile"]),
         json=_path_or_none(config, values, "tsuka_json"),
+        html=_html(_path_or_none(config, values, "tsuka_html")),
+        markdown=_path_or_none(config, values, "tsuka_markdown"),
+        github_summary=_github_summary() if values["tsuka_github_summary"] else None,
         requirements=tuple(read_requirement(text, policy) for text in values["tsuka_fail_under"]),
         gate_effort=gate_effort,
         gate_on_lower_bound=values["tsuka_gate_on"] == "lower",
     )
+
+
+def _html(path: Path | None) -> Path | None:
+    """Told now and not after the run, when what writes the page is not installed."""
+    from pytest_tsuka.errors import SettingsError
+
+    for module in ("jinja2", "pygal") if path else ():
+        if find_spec(module) is None:
+            raise SettingsError(f"--tsuka-html needs {module}: pip install 'pytest-tsuka[html]'")
+    return path
+
+
+def _github_summary() -> Path | None:
+    name = os.environ.get("GITHUB_STEP_SUMMARY")
+    return Path(name) if name else None
 
 
 def _value(config: pytest.Config, option: Option) -> Any:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tsuka.errors import ProfileError
+from pytest_tsuka.errors import ProfileError, SettingsError
 from pytest_tsuka.plugin.collect import EffortItem, as_transport, reply_text
 from pytest_tsuka.plugin.grading import ScenarioGrading
+from pytest_tsuka.plugin.outputs import append_summary, outputs, write_text
 from pytest_tsuka.plugin.scenarios import ScenarioItem
 from pytest_tsuka.plugin.state import state_of
 from pytest_tsuka.report.escape import one_line
@@ -208,7 +209,7 @@ class Controller:
         self._write_profile()
         if self.state.settings.gated and not interrupted:
             self._judge_gate()
-        self._write_json(interrupted=interrupted)
+        self._write_files(interrupted=interrupted)
         self._add_suite_properties()
         failed = bool(self.gate_failures) or bool(self.problems)
         if failed and session.exitstatus == pytest.ExitCode.OK:
@@ -302,13 +303,13 @@ class Controller:
             on_lower_bound=settings.gate_on_lower_bound,
         )
 
-    def _write_json(self, *, interrupted: bool) -> None:
-        from pytest_tsuka.profile import write_atomically
+    def _write_files(self, *, interrupted: bool) -> None:
+        """Result file, page and summary, all of the same document."""
+        settings = self.state.settings
+        if not (settings.json or settings.html or settings.markdown or settings.github_summary):
+            return
         from pytest_tsuka.report.results import result_document
 
-        path = self.state.settings.json
-        if path is None:
-            return
         document = result_document(
             self.verdicts,
             self.results,
@@ -317,14 +318,20 @@ class Controller:
             interrupted=interrupted,
             gate=self.gate_failures,
             scenarios=self.standings,
+            categories={b.name: b.category for b in self.state.suite.benchmarks.values()},
         )
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        except OSError as error:
-            self.problems.append(f"the results were not written to {path}: {error.strerror or error}")
-            return
-        self.written.append(f"{len(self._verdicts)} verdicts written to {_shown(path, self._config)}")
+        for what, path, text in outputs(document, settings):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, text())
+            except Exception as error:  # a page that cannot be drawn must not cost the run's other files
+                expected = isinstance(error, (OSError, SettingsError))
+                why = getattr(error, "strerror", None) or (error if expected else f"{type(error).__name__}: {error}")
+                self.problems.append(f"{what} was not written to {path}: {why}")
+                continue
+            self.written.append(f"{what} written to {_shown(path, self._config)}")
+        if settings.github_summary:
+            append_summary(settings.github_summary, document, self.problems)
 
     def _add_suite_properties(self) -> None:
         """JUnit's suite properties, without importing pytest's private names: by the method's own name."""

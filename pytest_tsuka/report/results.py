@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_tsuka.gate import flip_lines
 from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.profile import BENCHMARK_VERSION
 from pytest_tsuka.scoring import CATEGORY_NAMES
@@ -28,6 +29,7 @@ def result_document(
     interrupted: bool,
     gate: Sequence[GateFailure] | None,
     scenarios: Sequence[Standings] = (),
+    categories: Mapping[str, str] | None = None,
 ) -> JsonObject:
     """The whole file. `format` is raised when a field changes meaning."""
     from pytest_tsuka import __version__
@@ -40,8 +42,10 @@ def result_document(
         "interrupted": interrupted,
         "testsHash": tests_hash,
         "benchmarkVersion": BENCHMARK_VERSION,
+        "tiers": {tier: dict(needs) for tier, needs in results[0].policy.thresholds.items()} if results else {},
         "models": [_model(result) for result in results],
         "gate": None if gate is None else {"met": not gate, "failures": [[g.headline, *g.details] for g in gate]},
+        "benchmarks": dict(categories or {}),
         "verdicts": [_flat(verdict) for verdict in verdicts],
         "scenarios": [standings.to_json() for standings in scenarios],
     }
@@ -54,8 +58,18 @@ def _model(result: ModelResult) -> dict[str, Any]:
         "model": result.model,
         "recommendedEffort": best.effort if best else None,
         "tier": best.tier if best else None,
+        "holdsBack": _holds_back(best) if best else None,
         "efforts": [_effort(effort) for effort in result.efforts],
     }
+
+
+def _holds_back(result: EffortResult) -> dict[str, Any] | None:
+    """What keeps the recommended effort from the next tier: by how much, and the fewest checks that would do."""
+    tiers = result.policy.tiers
+    above = tiers[result.policy.rank(result.tier) + 1 :] if result.tier else ()
+    if not above:
+        return None
+    return {"tier": above[0], "why": flip_lines(result, result.policy.shortfalls(above[0], result.scores), above[0])}
 
 
 def _effort(result: EffortResult) -> dict[str, Any]:

@@ -1,0 +1,121 @@
+"""One self-contained HTML page of a run, made from its result file. No network, no text of a model ever markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pytest_tsuka.errors import SettingsError
+from pytest_tsuka.report.charts import cost_chart, score_chart
+from pytest_tsuka.report.escape import printable
+from pytest_tsuka.report.scenarios import DEFINITIONS, MARKS, dollars
+from pytest_tsuka.scoring import CATEGORY_NAMES
+
+TEXT_BUDGET = 4_000_000
+"""Characters of model text on the page in all: long texts are cut in the middle, the result file has them whole."""
+SHORTEST, LONGEST = 400, 20_000
+
+
+def html_page(document: Mapping[str, Any]) -> str:
+    """The page of a result document (`--tsuka-json`). Raises SettingsError when the extra `html` is missing."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError as error:
+        raise SettingsError(f"the HTML report needs {error.name}: pip install 'pytest-tsuka[html]'") from None
+    environment = Environment(
+        loader=PackageLoader("pytest_tsuka", "report/templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    limit = max(SHORTEST, min(LONGEST, TEXT_BUDGET // max(1, len(document["verdicts"]))))
+    environment.filters |= {
+        "safe_text": lambda text: printable(str(text)),
+        "shortened": lambda text: _shortened(printable(str(text)), limit),
+        "as_json": lambda value: printable(json.dumps(value, ensure_ascii=False)),
+        "pretty": lambda value: _shortened(printable(json.dumps(value, ensure_ascii=False, indent=2)), limit),
+        "score": lambda value: "–" if value is None else f"{value:.2f}",
+        "number": _number,
+        "dollars": dollars,
+        "percent": lambda value: "–" if value is None else f"{value:.0%}",
+    }
+    environment.tests["indented"] = lambda line: line.startswith("  ")
+    style, script = _asset("report.css"), _asset("report.js")
+    models = [_model(model, document["tiers"], Markup) for model in document["models"]]
+    return environment.get_template("report.html.j2").render(
+        document=document,
+        models=models,
+        verdicts=document["verdicts"],
+        scenarios=[_scenario(scenario) for scenario in document.get("scenarios", ())],
+        efforts=sorted({v["effort"] for v in document["verdicts"]}, key=("none", "low", "medium", "xhigh").index),
+        categories=CATEGORY_NAMES,
+        outcomes=sorted({v["outcome"] for v in document["verdicts"]}),
+        definitions=DEFINITIONS,
+        marks=MARKS,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files("pytest_tsuka.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """The script's hash for the content security policy: nothing else runs, whatever a model wrote."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _number(value: float | None, form: str = ".1f") -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out, the result file has them …\n{text[-half:]}"
+
+
+def _model(model: Mapping[str, Any], tiers: Mapping[str, Any], markup: Any) -> dict[str, Any]:
+    """A model with its charts, of the efforts that have scores."""
+    efforts = [e for e in model["efforts"] if any(s is not None for s in e["scores"].values())]
+    charts = [
+        (title, drawn)
+        for title, drawn in (
+            ("Scores per effort, with the thresholds of the tiers", score_chart(efforts, tiers) if efforts else None),
+            ("Score against tokens per reply", cost_chart(efforts, "avgCompletionTokens", "tokens per reply")),
+            ("Score against time", cost_chart(efforts, "seconds", "seconds in all")),
+        )
+        if drawn
+    ]
+    return {**model, "charts": [(title, markup(drawn)) for title, drawn in charts]}
+
+
+def _scenario(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario with its reference as leaves, each with the revision that stands there."""
+    reference = scenario.get("reference")
+    if reference is None:
+        return {**scenario, "leaves": []}
+    revisions = {r["path"]: r for r in reference["revisions"]}
+    return {**scenario, "leaves": list(_leaves(reference["output"], "", revisions))}
+
+
+def _leaves(value: Any, path: str, revisions: Mapping[str, Any]) -> Any:
+    if path in revisions or not value or not isinstance(value, (dict, list)):
+        yield path, value, revisions.get(path)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else name, revisions)
+    else:
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{i}]", revisions)
