@@ -18,7 +18,7 @@ from pytest_tsuka.scoring import CATEGORY_NAMES
 
 TEXT_BUDGET = 4_000_000
 """Characters of model text on the page in all: long texts are cut in the middle, the result file has them whole."""
-SHORTEST, LONGEST = 400, 20_000
+TEXTS, SHORTEST, LONGEST = 3, 400, 20_000
 
 
 def html_page(document: Mapping[str, Any]) -> str:
@@ -35,7 +35,7 @@ def html_page(document: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    limit = max(SHORTEST, min(LONGEST, TEXT_BUDGET // max(1, len(document["verdicts"]))))
+    limit = max(SHORTEST, min(LONGEST, TEXT_BUDGET // max(1, TEXTS * len(document["verdicts"]))))
     environment.filters |= {
         "safe_text": lambda text: printable(str(text)),
         "shortened": lambda text: _shortened(printable(str(text)), limit),
