@@ -409,6 +409,28 @@ def test_leading_values_are_compared_by_the_judge(bench: Callable[..., Bench], s
         assert film.reference().output["year"] == 1949
 
 
+def test_what_others_found_is_looked_at_again(bench: Callable[..., Bench], serve: Serve) -> None:
+    """A value that becomes backed only later counts for its model as if it had been graded then."""
+
+    def script(received: Received) -> str:
+        return verdict(
+            received, lambda _f, _v: True, lambda a, b: "B" if a == "Rolf" else "A" if b == "Rolf" else "same"
+        )
+
+    ends = []
+    for order in (("a", "y", "b"), ("ayb",), ("b", "y", "a"), ("y", "a", "b")):
+        film = bench(serve(script))
+        film.path.write_text(json.dumps(json.loads(film.path.read_text()) | {"documents": ["music: Yves"]}))
+        film.refer(answer(composer="Rolf"))
+        for group in order:
+            for model in group:
+                film.answer(model, answer(composer="Yves" if model == "y" else "Xaver"))
+            film.grade(*group)
+        (revision,) = film.reference().standing.values()
+        ends.append((revision.after, revision.models))
+    assert ends == [("Xaver", ["a", "b"])] * 4
+
+
 VALUES = st.sampled_from([1948, 1949, 1950, 1951])
 ANSWERS = st.fixed_dictionaries(
     {
