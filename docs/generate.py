@@ -83,7 +83,8 @@ def _type(check: Any, field: str) -> str:
     options = schema.get("anyOf", [schema])
     kinds = [o.get("type", "any") if "const" not in o else json.dumps(o["const"]) for o in options]
     names = [
-        ", ".join(json.dumps(v) for v in o["enum"]) if "enum" in o else k for o, k in zip(options, kinds, strict=True)
+        ", ".join(json.dumps(v) for v in option["enum"]) if "enum" in option else kind
+        for option, kind in zip(options, kinds, strict=True)
     ]
     return " or ".join(dict.fromkeys(str(n) for n in names))
 
@@ -111,7 +112,8 @@ def hooks() -> Iterator[str]:
             prose, _, example = text.partition("::\n")
             yield _prose(prose + ("." if example and not prose.endswith(".") else ""))
             if example.strip():
-                yield f"```python\n{inspect.cleandoc(example)}\n```\n"
+                code = re.sub(r"\n\n(?=(?:def|class|@) ?)", "\n\n\n", inspect.cleandoc(example))
+                yield f"```python\n{code}\n```\n"
 
 
 def _plain(hook: Any) -> str:

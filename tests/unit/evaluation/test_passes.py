@@ -612,6 +612,7 @@ def test_embeddings_come_in_one_batch_and_are_kept(bench: Callable[..., Bench], 
     film.grade()
     assert len(endpoint.requests) == 1
     assert endpoint.requests[0].path == "/v1/embeddings"
+    assert "Vitamin B12" not in endpoint.requests[0].body["input"], "a number needs no calibration"
     leaf = film.leaf("a", "composer")
     assert (leaf["status"], leaf["rung"], leaf["similarity"]) == ("matched", "embedding", pytest.approx(1.0))
     assert film.leaf("a", "title")["status"] == "mismatch"
