@@ -55,7 +55,7 @@ RESULT_FIELDS = {
     "testsHash": "hash of the suite's files",
     "benchmarkVersion": "raised when a score changes meaning",
     "tiers": "each tier with its thresholds, from the lowest",
-    "models": "per model: recommended effort, tier, what holds it back from the next, and per effort scores and figures",
+    "models": "per model: recommended effort, tier, what holds it back, and per effort scores and figures",
     "gate": "null without a gate; else whether it is met, and what keeps it shut",
     "benchmarks": "name and category of everything a complete run holds",
     "verdicts": "every item: outcome, score, checks with reasons, the conversation as it was, usage and timing",

@@ -112,8 +112,7 @@ def _consistency(value: JsonValue) -> tuple[float | None, list[str]]:
 
     def note(path: str, item: Any) -> None:
         if item is not None:
-            kind = json_type(item)
-            kinds.setdefault(path, set()).add("number" if kind == "integer" else kind)
+            kinds.setdefault(path, set()).add(json_type(item))
 
     def walk(part: JsonValue, path: str, *, in_list: bool) -> None:
         if in_list:

@@ -47,7 +47,7 @@ def pytest_tsuka_embedder(config: pytest.Config, model: str) -> Embedder | None:
 
     def pytest_tsuka_embedder(config, model):
         if model == "house":
-            return HouseEmbedder()   # model: str, async embed(texts) -> unit vectors (texts, dimensions)
+            return HouseEmbedder()  # model: str, async embed(texts) -> unit vectors (texts, dimensions)
     """
 
 

@@ -521,8 +521,11 @@ def test_every_call_is_recorded_with_its_cost(bench: Callable[..., Bench], serve
     assert rows["b"].cost is None
     assert not rows["b"].ranked.complete  # type: ignore[union-attr]
     film.project = Project()
-    film.grade()
-    assert film.table().rows[0].cost is None
+    film.answer("c", answer(year=1951))
+    film.grade("c")
+    (unpriced,) = [r for r in film.table().rows if r.model == "c"]
+    assert (unpriced.cost, unpriced.judge_calls, unpriced.judge_cost) == (None, 1, None)
+    assert film.records.passes()[0]["cost"] is None
 
 
 def test_repeats(bench: Callable[..., Bench]) -> None:
@@ -537,6 +540,16 @@ def test_repeats(bench: Callable[..., Bench]) -> None:
     assert json.loads(row.output) == worse
     assert median_run([1, 2, 3, 4]) == 1
     assert median_run([3, 1, 2]) == 2
+
+
+def test_the_latest_answers_count(bench: Callable[..., Bench]) -> None:
+    """Of one model at one effort; another effort is a result of its own."""
+    film = bench()
+    film.answer("a", {"title": "wrong"})
+    film.answer("a", {"title": "wrong"}, effort="high")
+    film.answer("a", TRUE)
+    film.grade()
+    assert {r.effort: r.quality for r in film.table().rows} == {"low": 100, "high": 0}
 
 
 def test_an_answer_without_json_scores_0_and_says_so(bench: Callable[..., Bench]) -> None:

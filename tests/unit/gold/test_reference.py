@@ -131,6 +131,7 @@ def test_what_people_left_is_the_base() -> None:
     edit(gold, {**gold.output, "year": 2001})
     assert baseline(gold) == {**OUTPUT, "year": 2001}
     consolidate(gold, [finding("Newer", "b"), finding("Newer", "c")])
+    assert gold.output["year"] == 2001, "what was found against the old value is no word against the new one"
     assert baseline(gold) == {**OUTPUT, "year": 2001}
 
 
