@@ -54,7 +54,7 @@ def test_project_settings(page: Path, tmp_path: Path) -> None:
         assert project.ranking
 
 
-@pytest.mark.parametrize("page", with_blocks("sh", ROOT / "README.md"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", with_blocks("sh", ROOT / "README.md", ROOT / "README.it.md"), ids=lambda p: p.stem)
 def test_commands(page: Path) -> None:
     """Every `tsuka` command and option there is one of the program's, every option of pytest's one of the plugin's."""
     options = {o.flag for o in OPTIONS} | {f"--no-{o.flag[2:]}" for o in OPTIONS if o.negatable}

@@ -248,6 +248,28 @@ def test_another_judge_effort_or_order_is_another_question(bench: Callable[..., 
     assert judge.requests[-1].effort == ""
 
 
+def test_the_runs_key_goes_nowhere_else(
+    bench: Callable[..., Bench], serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge or embedder with an address of its own gets the key its scenario names, or none."""
+    judge = serve(honest)
+    own = Clients(judge.url, "sk-of-the-run", Limits(retries=0), environment={"JUDGE_KEY": "sk-of-the-judge"})
+    sent = []
+    for change in ({"base_url": judge.url}, {"base_url": judge.url, "api_key_env": "JUDGE_KEY"}, {}):
+        film = bench(judge)
+        data = json.loads(film.path.read_text())
+        data["scoring"]["judge"] = {"model": "judge-1", **change}
+        film.path.write_text(json.dumps(data))
+        film.answer("a", answer(year=1950))
+        assert not GradingPass(film.path, film.scenario, film.records, own, Project()).run().failed
+        sent.append(judge.requests[-1].headers.get("authorization"))
+    assert sent == [None, "Bearer sk-of-the-judge", "Bearer sk-of-the-run"]
+    data["scoring"]["judge"] = {"model": "judge-1", "api_key_env": "GONE"}
+    film.path.write_text(json.dumps(data))
+    outcome = GradingPass(film.path, film.scenario, film.records, own, Project()).run()
+    assert "environment variable GONE, which is not set" in outcome.failed["a@low"]
+
+
 # --- how it answers -------------------------------------------------------------------------
 
 
