@@ -178,6 +178,45 @@ def update_profiles(file: Path, change: Callable[[JsonObject], None]) -> list[st
     return warnings
 
 
+def is_profile_file(file: Path) -> bool:
+    """Whether a file holds profiles (and not a run's results)."""
+    try:
+        data = _read(file)
+    except (OSError, _Damaged):
+        return False
+    return "profiles" in data and "verdicts" not in data
+
+
+def merge_profiles(target: Path, files: Sequence[Path], policy: TierPolicy = TIERS) -> int:
+    """Puts the profiles of all files into `target` and returns how many it holds then.
+
+    Of two of one model and effort the later measured counts. A recommendation is made anew for each
+    model: the cheapest effort of the best tier among its profiles of one suite.
+    """
+
+    def change(data: JsonObject) -> None:
+        profiles = data["profiles"]
+        assert isinstance(profiles, dict)
+        for file in files:
+            for key, entry in ModelProfiles.load(file).profiles.items():
+                known = profiles.get(key)
+                if not isinstance(known, dict) or str(entry.get("testedAt")) >= str(known.get("testedAt")):
+                    profiles[key] = entry
+        recommended: JsonObject = {}
+        for model in dict.fromkeys(key.rpartition("@")[0] for key in profiles):
+            latest = max(
+                (e for k, e in profiles.items() if k.rpartition("@")[0] == model and isinstance(e, dict)),
+                key=lambda entry: str(entry.get("testedAt")),
+            )
+            trusted = ModelProfiles({"profiles": profiles}, tests_hash=str(latest.get("testsHash")), policy=policy)
+            if effort := trusted.recommended_effort(model):
+                recommended[model] = effort
+        data["recommendations"] = recommended
+
+    update_profiles(target, change)
+    return len(ModelProfiles.load(target).profiles)
+
+
 def _free_name(target: Path) -> Path:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in range(1000):

@@ -11,7 +11,7 @@ import click
 
 from pytest_tsuka.cli.common import Place, place_options
 from pytest_tsuka.errors import SettingsError
-from pytest_tsuka.profile import update_profiles, write_atomically
+from pytest_tsuka.profile import is_profile_file, merge_profiles, update_profiles, write_atomically
 from pytest_tsuka.profile_entries import apply_to_profiles
 from pytest_tsuka.report.diff import compare, markdown, text_lines
 from pytest_tsuka.report.escape import one_line
@@ -77,10 +77,17 @@ def diff(
 @click.option("-o", "--output", type=JsonFile, help="The joined result file.")
 @click.option("--profile", type=JsonFile, help="Also write what is complete now to this file of profiles.")
 def merge(files: tuple[Path, ...], output: Path | None, profile: Path | None) -> None:
-    """Join the result files of CI shards: parts that had no tier alone may have one together.
+    """Join what CI shards left: result files, or files of profiles.
 
-    They must be of one suite. Exit status 1 when the whole is still incomplete.
+    Result files of one suite: parts that had no tier alone may have one together; exit status 1 when
+    the whole is still incomplete. Profiles: of two of one model and effort the later one counts.
     """
+    if all(is_profile_file(path) for path in files):
+        if output or not profile:
+            raise click.UsageError("profiles are joined into --profile FILE")
+        count = merge_profiles(profile, files)
+        click.echo(f"{count} profiles written to {profile}")
+        return
     if not output and not profile:
         raise click.UsageError("say where to: --output FILE, --profile FILE, or both")
     document, results = merge_documents([(path.name, read_result(path)) for path in files])

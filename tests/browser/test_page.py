@@ -107,6 +107,10 @@ def test_what_a_person_sees(browser: Any, page: Path) -> None:
     assert (deleted.text, inserted.text) == ("1950", "1949")
     assert "line-through" in deleted.value_of_css_property("text-decoration")
     assert "tsuka reference reject film 'year'" in text
+    item = next(i for i in found(browser, "details.item") if "tools" in i.text)
+    browser.execute_script("arguments[0].open = true", item)
+    folded = [d.text for d in item.find_elements("css selector", "details")]
+    assert folded == ["thinking", "calls read"], "folded until somebody wants to see them"
     assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
 
 

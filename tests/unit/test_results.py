@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_tsuka.cli import main
 from pytest_tsuka.errors import SettingsError
+from pytest_tsuka.profile import BENCHMARK_VERSION
 from pytest_tsuka.report.diff import compare, markdown
 from pytest_tsuka.report.markdown import escaped, summary
 from pytest_tsuka.report.merged import merge_documents, unflattened
@@ -230,6 +231,33 @@ def test_merge(files: Path) -> None:
     assert profiles["recommendations"] == {"m": "low"}
     assert "1 of 3 benchmarks were not run" in tsuka("merge", "0.json", "1.json", "-o", "some.json", code=1)
     assert "say where to" in tsuka("merge", "0.json", code=2)
+
+
+def test_merge_profiles(files: Path) -> None:
+    """The later measurement counts, and each model's recommendation is made anew."""
+
+    def entry(tier: str, at: str) -> dict[str, Any]:
+        scores = {"instruction": 1.0, "json": 1.0, "toolCalling": 1.0}
+        return {"tier": tier, "scores": scores, "benchmarkVersion": BENCHMARK_VERSION, "testsHash": "h", "testedAt": at}
+
+    first = {"profiles": {"m@none": entry("small", "2026-02"), "m@low": entry("large", "2026-01")},
+             "recommendations": {"m": "low"}}  # fmt: skip
+    second = {
+        "profiles": {
+            "m@low": entry("small", "2026-03"),
+            "m@high": entry("large", "2025"),
+            "n@none": entry("medium", "2026"),
+        }
+    }
+    Path("a.json").write_text(json.dumps(first))
+    Path("b.json").write_text(json.dumps(second))
+    for order in (("a.json", "b.json"), ("b.json", "a.json")):
+        Path("p.json").unlink(missing_ok=True)
+        assert "4 profiles written" in tsuka("merge", *order, "--profile=p.json")
+        joined = json.loads(Path("p.json").read_text())
+        assert joined["profiles"]["m@low"]["tier"] == "small"
+        assert joined["recommendations"] == {"m": "high", "n": "none"}
+    assert "are joined into --profile" in tsuka("merge", "a.json", "b.json", "-o", "x.json", code=2)
 
 
 def test_report(files: Path) -> None:

@@ -412,6 +412,23 @@ def test_a_finding_that_breaks_the_schema_is_left_out(bench: Callable[..., Bench
     assert film.reference().output["year"] == 1951
 
 
+def test_a_reference_edited_during_a_pass_is_left_alone(bench: Callable[..., Bench], serve: Serve) -> None:
+    """What the pass found is about what stood there before; the person's words stay."""
+
+    def script(received: Received) -> str:
+        film.file.write_text(film.file.read_text().replace("The Third Man", "Il terzo uomo"))
+        return honest(received)
+
+    film = bench(serve(script))
+    film.refer(answer(year=1951))
+    film.answer("a", answer())
+    outcome = film.grade()
+    assert outcome.revisions == []
+    assert any("was changed during the pass" in note for note in outcome.notes)
+    assert (film.reference().output["title"], film.reference().output["year"]) == ("Il terzo uomo", 1951)
+    assert film.table().rows[0].stale == "the reference was edited"
+
+
 def test_leading_values_are_compared_by_the_judge(bench: Callable[..., Bench], serve: Serve) -> None:
     """A value that the judge holds to be wrong gives way, whichever came first and however many gave it."""
 
