@@ -41,7 +41,7 @@ PROFILE_FIELDS = {
     "promptTokens": "in all, null when not reported",
     "completionTokens": "in all, null when not reported",
     "latency": "seconds per request: `p50`, `p95`",
-    "cost": "null: not known",
+    "cost": "dollars for all requests, null without a price or token counts",
     "parameters": "what requests carried besides the conversation, and what the endpoint refused",
     "effortHonoured": "whether the effort made a difference; null when it could not be told",
     "jsonClean": "share of json replies that were JSON and nothing else",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from pytest_tsuka.conversation import Usage
 from pytest_tsuka.honoured import ACCEPTED
 from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.profile import BENCHMARK_VERSION
 from pytest_tsuka.sweep import EffortResult, ModelResult
 
+CostOf = Callable[[str, Usage], float | None]
+"""What tokens of a model cost in dollars, None when that is not known."""
 
-def profile_entry(result: EffortResult, tests_hash: str, now: datetime | None = None) -> JsonObject:
+
+def profile_entry(
+    result: EffortResult, tests_hash: str, now: datetime | None = None, cost_of: CostOf = lambda _model, _usage: None
+) -> JsonObject:
     """The profile of a measured effort, in the shape of TSUKA's file plus our own fields."""
     first = result.verdicts[0]
     when = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -35,7 +41,7 @@ def profile_entry(result: EffortResult, tests_hash: str, now: datetime | None = 
         "promptTokens": result.prompt_tokens,
         "completionTokens": result.completion_tokens,
         "latency": {"p50": result.latency(0.5), "p95": result.latency(0.95)},
-        "cost": None,
+        "cost": cost_of(result.model, Usage(result.prompt_tokens, result.completion_tokens)),
         "parameters": first["parameters"],
         "effortHonoured": None if result.honoured is None else result.honoured == ACCEPTED,
         "jsonClean": result.json_clean,
@@ -43,7 +49,12 @@ def profile_entry(result: EffortResult, tests_hash: str, now: datetime | None = 
     return entry
 
 
-def apply_to_profiles(data: JsonObject, results: Sequence[ModelResult], tests_hash: str) -> list[str]:
+def apply_to_profiles(
+    data: JsonObject,
+    results: Sequence[ModelResult],
+    tests_hash: str,
+    cost_of: CostOf = lambda _model, _usage: None,
+) -> list[str]:
     """Puts what was measured completely into the profile data; returns notes for the summary.
 
     An effort without a tier leaves its earlier profile as it is. The recommendation is written only
@@ -56,7 +67,7 @@ def apply_to_profiles(data: JsonObject, results: Sequence[ModelResult], tests_ha
     for model in results:
         for effort in model.measured:
             key = f"{effort.model}@{effort.effort}"
-            entry = profile_entry(effort, tests_hash)
+            entry = profile_entry(effort, tests_hash, cost_of=cost_of)
             old = profiles.get(key)
             if isinstance(old, dict):
                 if old.get("provider") not in (None, entry["provider"]):

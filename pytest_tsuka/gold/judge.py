@@ -309,11 +309,11 @@ def _evidence(question: Question, answers: Sequence[Judged]) -> str:
 
 
 def _credit(question: Question, answer: Judged) -> float:
-    if question.numeric and answer.tolerance is not None and _within(question, answer.tolerance):
-        return 1.0
     if not question.has_sides:
         return float(answer.candidate_correct)
     if not answer.candidate_correct:
+        if question.numeric and answer.tolerance is not None and _within(question, answer.tolerance):
+            return PARTIAL
         return 0.0 if answer.reference_correct else POOR
     if not answer.reference_correct or answer.better in ("candidate", "same"):
         return 1.0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_tsuka.evaluation.passes import PassOutcome
     from pytest_tsuka.evaluation.standings import Standings
     from pytest_tsuka.gate import GateFailure
+    from pytest_tsuka.profile_entries import CostOf
     from pytest_tsuka.store import Store
     from pytest_tsuka.sweep import ModelResult
 
@@ -274,9 +275,10 @@ class Controller:
             return
         path = self.state.settings.profile
         hash_ = self.state.suite.tests_hash
+        cost_of = self._prices()
         try:
             self.problems += update_profiles(
-                path, lambda data: self.notes.extend(apply_to_profiles(data, self.results, hash_))
+                path, lambda data: self.notes.extend(apply_to_profiles(data, self.results, hash_, cost_of))
             )
         except (OSError, ProfileError) as error:
             self.problems.append(f"the profile was not written: {error}")
@@ -289,8 +291,14 @@ class Controller:
                     config=self._config,
                     model=model.model,
                     effort=effort.effort,
-                    profile=profile_entry(effort, hash_),
+                    profile=profile_entry(effort, hash_, cost_of=cost_of),
                 )
+
+    def _prices(self) -> CostOf:
+        """What tokens cost, as the project says."""
+        from pytest_tsuka.evaluation.project import read_project
+
+        return read_project(self._config.rootpath, self.state.settings.prices).cost
 
     def _judge_gate(self) -> None:
         from pytest_tsuka.gate import judge_gate

@@ -99,6 +99,22 @@ def test_they_are_collected_answered_and_graded(
     assert found["tsuka.scenario"] in ("film", "order", "types")
 
 
+def test_a_price_makes_the_profiles_cost(
+    suite: Suite, run: Run, serve: Serve, profiles: Profiles, pytester: pytest.Pytester
+) -> None:
+    """Of all requests at that effort; a broken price file is told before anything is asked."""
+    suite(**TRIO)
+    pytester.makepyprojecttoml("[tool.tsuka.prices]\nm = { in = 100.0, out = 1000.0 }\n")
+    run(serve(lambda _: "yes"), "--tsuka-effort=low")
+    assert profiles()["profiles"]["m@low"]["cost"] == pytest.approx(3 * (5 * 100 + 4 * 1000) / 1e6)
+    Path("p.json").write_text("{")
+    endpoint = serve(lambda _: "yes")
+    result = run(endpoint, "--tsuka-effort=low", "--tsuka-prices=p.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the prices cannot be read: *p.json*"])
+    assert endpoint.requests == []
+
+
 def test_two_models_against_one_film(scenarios: Any, run: Run, serve: Serve, pytester: pytest.Pytester) -> None:
     """The table ranks them; at -v every field is shown with its rung."""
     pytester.makepyprojecttoml(

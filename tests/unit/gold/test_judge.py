@@ -123,9 +123,11 @@ def test_credit(answer: Judged, credit: float) -> None:
 
 
 def test_numbers_within_what_the_field_tolerates() -> None:
-    """A molecular weight may be a little off, a year may not."""
+    """A molecular weight may be a little off for part of the credit, a year may not; what is correct has all of it."""
     weight = Question("weight", 273.37, 273.35, numeric=True)
-    assert settle(weight, [Judged(False, True, "reference", 0.01)]).credit == 1.0
+    assert settle(weight, [Judged(False, True, "reference", 0.01)]).credit == 0.5
+    assert settle(weight, [Judged(True, True, "same", 0.01)]).credit == 1.0
+    assert settle(weight, [Judged(False, True, "reference", 0.00001)]).credit == 0.0
     year = Question("year", 2020, 2023, numeric=True)
     assert settle(year, [Judged(False, True, "reference", 0.0)]).credit == 0.0
 
