@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies
 
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
 from pytest_tsuka.backends.health import Health, Learned
@@ -96,6 +97,11 @@ class OpenAIBackend:
             recorded["refused"] = list(dropped)
         return recorded
 
+    @property
+    def _proxied(self) -> bool:
+        """Whether the environment names a proxy, which is httpx's own business then."""
+        return bool(getproxies()) and not self._endpoint.loopback
+
     def hide_secrets(self, text: str) -> str:
         """The text without the key, or anything that looks like one."""
         return self._redact(text)
@@ -104,6 +110,8 @@ class OpenAIBackend:
 
     async def __aenter__(self) -> OpenAIBackend:
         import httpx
+
+        from pytest_tsuka.backends.lanes import Lanes
 
         headers = {
             "User-Agent": "pytest-tsuka",
@@ -121,6 +129,7 @@ class OpenAIBackend:
                 timeout=httpx.Timeout(limits.timeout, connect=limits.connect),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
                 trust_env=not self._endpoint.loopback,  # no proxy can reach this machine's own loopback
+                transport=None if self._proxied else Lanes(),
             )
         except (ValueError, ImportError, UnicodeError, httpx.InvalidURL) as error:
             raise BackendError(
