@@ -40,7 +40,7 @@ from pytest_tsuka.gold.reference import (
     reference_lock,
     write_reference,
 )
-from pytest_tsuka.gold.scenario import Scenario, reference_file
+from pytest_tsuka.gold.scenario import Judge, Scenario, reference_file
 from pytest_tsuka.gold.schema_kind import described_texts, sample_findings
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 
@@ -108,9 +108,14 @@ class GradingPass:
             self.records.end_pass(outcome.pass_id, record)
         return outcome
 
+    @property
+    def _judge(self) -> Judge | None:
+        """The judge, of the kinds of scenario that have something to ask."""
+        return None if self.scenario.kind == "schema_generation" else self.scenario.scoring.judge
+
     def _record(self, wanted: Sequence[Result], outcome: PassOutcome) -> JsonObject:
         scoring = self.scenario.scoring
-        judge = scoring.judge
+        judge = self._judge
         for model in sorted({r.model for r in wanted}):
             if judge and same_family(judge.model, model):
                 outcome.notes.append(
@@ -157,8 +162,8 @@ class GradingPass:
                 record["cost"] = None if None in costs else sum(c for c in costs if c is not None)
 
     async def _panel(self, stack: AsyncExitStack, pass_id: str) -> Panel | None:
-        judge = self.scenario.scoring.judge
-        if judge is None or self.scenario.kind == "schema_generation":
+        judge = self._judge
+        if judge is None:
             return None
         model, backend = await asyncio.to_thread(self.clients.judge, judge)
         await stack.enter_async_context(backend)
@@ -228,7 +233,7 @@ class GradingPass:
     ) -> None:
         """Findings of every stored answer against what people left, so that the order of passes changes nothing."""
         base = baseline(reference)
-        for result in others:
+        for result in others if self.improve else ():
             label = label_of(result.model, result.effort)
             try:
                 findings += await self._findings(grader, base, result, label, outcome.pass_id)
