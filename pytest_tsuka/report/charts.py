@@ -17,7 +17,7 @@ def score_chart(efforts: Sequence[Mapping[str, Any]], tiers: Mapping[str, Mappin
     """Category scores (0..1) per effort, with the thresholds of the tiers as dashed lines."""
     import pygal
 
-    chart = pygal.Line(**_options(height=360), range=(0, 1), y_labels=[0, 0.25, 0.5, 0.75, 1])
+    chart = pygal.Line(**_options(height=300), range=(0, 1), y_labels=[0, 0.25, 0.5, 0.75, 1])
     chart.x_labels = [e["effort"] for e in efforts]
     for category in CATEGORY_NAMES:
         chart.add(category, [e["scores"][category] for e in efforts])
@@ -26,6 +26,12 @@ def score_chart(efforts: Sequence[Mapping[str, Any]], tiers: Mapping[str, Mappin
             label, [threshold] * len(efforts), show_dots=len(efforts) < 2, stroke_style={"width": 1, "dasharray": "5,4"}
         )
     return _svg(chart)
+
+
+def legend(tiers: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str]]:
+    """What the lines of the score chart are: colour and name, the thresholds in grey."""
+    lines = [*CATEGORY_NAMES, *(label for label, _ in thresholds(tiers))]
+    return list(zip(COLOURS, lines, strict=False))
 
 
 def thresholds(tiers: Mapping[str, Mapping[str, float]]) -> list[tuple[str, float]]:
@@ -50,7 +56,7 @@ def cost_chart(efforts: Sequence[Mapping[str, Any]], figure: str, title: str) ->
     if not points:
         return None
     chart = pygal.XY(
-        **{**_options(height=320), "show_legend": False},
+        **_options(height=300),
         range=(0, 1),
         xrange=(0, 1.15 * max(point["value"][0] for point in points) or 1),
         y_labels=[0, 0.25, 0.5, 0.75, 1],
@@ -84,7 +90,6 @@ def _options(*, height: int) -> dict[str, Any]:
         value_label_font_size=12,
         label_font_size=12,
         major_label_font_size=12,
-        legend_font_size=12,
         title_font_size=13,
         value_background="transparent",
     )
@@ -93,12 +98,10 @@ def _options(*, height: int) -> dict[str, Any]:
         "js": [],
         "width": 520,
         "height": height,
-        "legend_at_bottom": True,
-        "legend_at_bottom_columns": 2,
+        "show_legend": False,
         "disable_xml_declaration": True,
         "margin": 8,
         "margin_right": 28,
-        "truncate_legend": -1,
         "dots_size": 4,
         "stroke_style": {"width": 2},
     }

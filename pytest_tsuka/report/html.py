@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 from pytest_tsuka.errors import SettingsError
-from pytest_tsuka.report.charts import cost_chart, score_chart
+from pytest_tsuka.report.charts import cost_chart, legend, score_chart
 from pytest_tsuka.report.escape import printable
 from pytest_tsuka.report.scenarios import DEFINITIONS, MARKS, dollars
 from pytest_tsuka.scoring import CATEGORY_NAMES
@@ -98,7 +98,11 @@ def _model(model: Mapping[str, Any], tiers: Mapping[str, Any], markup: Any) -> d
         )
         if drawn
     ]
-    return {**model, "charts": [(title, markup(drawn)) for title, drawn in charts]}
+    lines = [(markup(colour), label) for colour, label in legend(tiers)]
+    return {
+        **model,
+        "charts": [(title, markup(drawn), lines if n == 0 else []) for n, (title, drawn) in enumerate(charts)],
+    }
 
 
 def _scenario(scenario: Mapping[str, Any]) -> dict[str, Any]:
