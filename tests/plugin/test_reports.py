@@ -305,3 +305,50 @@ def test_a_misspelt_hook_is_an_error(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("def pytest_tsuka_tiers(config): pass")
     result = pytester.runpytest_subprocess("--tsuka-model=m")
     assert "unknown hook 'pytest_tsuka_tiers'" in result.stderr.str() + result.stdout.str()
+
+
+# --- page and summary ------------------------------------------------------------------------
+
+
+def test_a_runs_page_and_summary(
+    suite: Suite, run: Run, serve: Serve, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written where asked; what another step put into the job's summary stays."""
+    suite(**TRIO)
+    step = pytester.path / "step.md"
+    step.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
+    args = ("--tsuka-html=out/r.html", "--tsuka-markdown=out/r.md", "--tsuka-github-summary", *FAST)
+    result = run(serve(lambda r: "no" if "data" in r.prompt else "yes"), *args)
+    result.stdout.fnmatch_lines(["the page written to out/r.html", "the summary written to out/r.md"])
+    text = (pytester.path / "out" / "r.md").read_text(encoding="utf-8")
+    assert text.startswith("### m: small\n")
+    assert "1 of 3 items below full score" in text
+    assert step.read_text() == f"before\n{text}"
+    page = (pytester.path / "out" / "r.html").read_text(encoding="utf-8")
+    assert "m: small" in page
+    assert "What holds it back from" in page
+
+
+def test_a_page_that_cannot_be_written_costs_nothing_else(
+    suite: Suite, run: Run, serve: Serve, pytester: pytest.Pytester
+) -> None:
+    """The profile and the result file are there; the exit status tells."""
+    suite(**TRIO)
+    (pytester.path / "file").write_text("")
+    result = run(serve(lambda r: "yes"), "--tsuka-html=file/r.html", "--tsuka-json=r.json", *FAST)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["3 verdicts written to r.json", "the page was not written to *file/r.html: *"])
+    assert (pytester.path / "models_profile.json").exists()
+
+
+def test_a_page_without_its_extra_is_told_before_the_run(
+    suite: Suite, run: Run, serve: Serve, pytester: pytest.Pytester
+) -> None:
+    suite(**TRIO)
+    pytester.makeconftest("import sys; sys.modules['pygal'] = None")
+    endpoint = serve(lambda r: "yes")
+    result = run(endpoint, "--tsuka-html=r.html", "-p", "no:xdist", *FAST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--tsuka-html needs pygal: pip install 'pytest-tsuka[[]html[]]'*"])
+    assert endpoint.requests == []
