@@ -137,6 +137,8 @@ class Store:
             self.db.execute("PRAGMA foreign_keys = ON")
             self._migrate()
         except (OSError, sqlite3.Error) as error:
+            if hasattr(self, "db"):
+                self.db.close()
             raise StoreError(f"{file} cannot be used ({error})") from None
 
     def _migrate(self) -> None:

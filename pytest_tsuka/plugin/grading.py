@@ -30,6 +30,7 @@ class ScenarioGrading:
         self._state = state
         self._seen: dict[Path, set[tuple[str, str]]] = {}
         self._records: Records | None = None
+        self._own: Store | None = None
         self.standings: list[Standings] = []
         self.outcomes: list[PassOutcome] = []
         self.notes: list[str] = []
@@ -71,8 +72,15 @@ class ScenarioGrading:
         from pytest_tsuka.store import Store
 
         if self._records is None:
-            self._records = Records(store or Store(None))
+            if store is None:
+                store = self._own = Store(None)
+            self._records = Records(store)
         return self._records
+
+    def close(self) -> None:
+        """Lets go of the store that was only for this process."""
+        if self._own is not None:
+            self._own.close()
 
     @property
     def pending(self) -> int:

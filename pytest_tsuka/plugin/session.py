@@ -240,6 +240,7 @@ class Controller:
             terminal.write_line(line)
 
     def _close_store(self, *, finished: bool) -> None:
+        self._grading.close()
         if self._store is None:
             return
         with contextlib.suppress(sqlite3.Error):

@@ -351,9 +351,10 @@ def test_an_interrupted_run_keeps_its_answers(
 
 def _kept(pytester: pytest.Pytester) -> int:
     import sqlite3
+    from contextlib import closing
 
     try:
-        with sqlite3.connect(pytester.path / ".tsuka" / "tsuka.db") as db:
+        with closing(sqlite3.connect(pytester.path / ".tsuka" / "tsuka.db")) as db:
             return int(db.execute("SELECT COUNT(*) FROM results").fetchone()[0])
     except sqlite3.Error:
         return 0

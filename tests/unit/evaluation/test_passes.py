@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,9 @@ def test_the_same_question_is_paid_once(bench: Callable[..., Bench], serve: Serv
     assert len(judge.requests) == 1
     rows = {r.model: r for r in film.table().rows}
     assert (rows["a"].judge_calls + rows["b"].judge_calls, rows["a"].cached + rows["b"].cached) == (1, 2)
-    film.records = Records(Store(film.store.file))
+    film.store.close()
+    film.store = Store(film.store.file)
+    film.records = Records(film.store)
     film.grade(kind="rescore")
     assert len(judge.requests) == 1
 
@@ -788,6 +791,6 @@ def test_two_processes_write_one_store(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(60)
         assert worker.exitcode == 0
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db:
         assert db.execute("SELECT COUNT(*) FROM judge_answers").fetchone() == (120,)
         assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (120,)
