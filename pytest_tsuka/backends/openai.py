@@ -16,6 +16,7 @@ from urllib.request import getproxies
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
 from pytest_tsuka.backends.health import Health, Learned
 from pytest_tsuka.backends.listing import cause_of, list_models
+from pytest_tsuka.backends.pacing import Pacer
 from pytest_tsuka.backends.sse import Completion, StreamBroken, events
 from pytest_tsuka.backends.urls import HIDDEN, Endpoint, Redactor, read_base_url
 from pytest_tsuka.conversation import Exchange
@@ -68,6 +69,7 @@ class OpenAIBackend:
         stream: bool = False,
         limits: Limits | None = None,
         headers: Mapping[str, str] | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
         effort_fields(effort_style, "low")
         self._base_url = base_url
@@ -80,6 +82,7 @@ class OpenAIBackend:
         self._headers = dict(headers or {})
         self._secrets = tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4)
         self._redact = Redactor(self._secrets)
+        self._pacer = pacer or Pacer()
         self._health = Health(patience=2 * self._limits.timeout)
         self._client: httpx.AsyncClient | None = None
 
@@ -189,10 +192,12 @@ class OpenAIBackend:
             self._health.fail_fast(request.model, request.effort, attempts)
             body = self._body(request, learned)
             tried.count = attempts = attempts + 1
+            await self._pacer.turn()
             self._health.asked()
             answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
             if isinstance(answer, Exchange):
                 self._health.answered()
+                self._pacer.spent(_tokens(answer))
                 return Exchange(
                     answer.message,
                     answer.finish_reason,
@@ -328,6 +333,10 @@ class OpenAIBackend:
             return answer
         timing = read_timing(data.get("timings"), seconds, first)
         return Exchange(answer.message, answer.finish_reason, answer.usage, timing)
+
+
+def _tokens(answer: Exchange) -> int:
+    return (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0)
 
 
 def _wait(failures: int, asked: float | None) -> float:

@@ -88,6 +88,22 @@ OPTIONS = (
     Option("param", "extra request parameter, VALUE as JSON; repeatable", "KEY=VALUE", "linelist", [], many=True),
     Option("repeats", "conversations per item", "N", "int", 1, convert=int),
     Option("concurrency", "conversations at once", "N", "int", 8, convert=int),
+    Option(
+        "rpm",
+        "requests per minute the endpoint allows, shared by all workers (0: no limit)",
+        "N",
+        "float",
+        0.0,
+        convert=float,
+    ),
+    Option(
+        "tpm",
+        "tokens per minute the endpoint allows, shared by all workers (0: no limit)",
+        "N",
+        "float",
+        0.0,
+        convert=float,
+    ),
     Option("timeout", "seconds one request may take", "SECONDS", "float", 300.0, convert=float),
     Option("item-timeout", "seconds one conversation may take in all", "SECONDS", "float", 900.0, convert=float),
     Option("idle-timeout", "seconds a streamed reply may be silent", "SECONDS", "float", 120.0, convert=float),
@@ -191,6 +207,8 @@ class Settings:
     params: dict[str, Any]
     repeats: int
     concurrency: int
+    rpm: float
+    tpm: float
     timeout: float
     item_timeout: float
     idle_timeout: float
@@ -236,6 +254,9 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
     for key, low in (("repeats", 1), ("concurrency", 1), ("retries", 0), ("threads", 0)):
         if values[f"tsuka_{key}"] < low:
             raise SettingsError(f"--tsuka-{key} must be at least {low}, found {values[f'tsuka_{key}']}")
+    for key in ("rpm", "tpm"):
+        if not values[f"tsuka_{key}"] >= 0:
+            raise SettingsError(f"--tsuka-{key} must be at least 0, found {values[f'tsuka_{key}']:g}")
     for key in ("timeout", "item-timeout", "idle-timeout"):
         if not values["tsuka_" + key.replace("-", "_")] > 0:
             raise SettingsError(f"--tsuka-{key} must be more than 0 seconds")
@@ -265,6 +286,8 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         params=read_params(values["tsuka_param"]),
         repeats=values["tsuka_repeats"],
         concurrency=values["tsuka_concurrency"],
+        rpm=values["tsuka_rpm"],
+        tpm=values["tsuka_tpm"],
         timeout=values["tsuka_timeout"],
         item_timeout=values["tsuka_item_timeout"],
         idle_timeout=values["tsuka_idle_timeout"],

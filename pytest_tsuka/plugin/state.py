@@ -227,6 +227,11 @@ class State:
             raise error
         return self.backend(name)
 
+    @property
+    def _workers(self) -> int:
+        """How many processes ask the endpoint: each keeps to its share of what is allowed."""
+        return int(getattr(self.config, "workerinput", {}).get("workercount", 1))
+
     def _plugin_backend(self, name: str) -> Backend | None:
         made: dict[str, Backend | None] = self.config.stash.setdefault(_PLUGIN_BACKENDS, {})
         if name not in made:
@@ -251,6 +256,7 @@ class State:
 
     def _own_backend(self, model: Model) -> Backend:
         from pytest_tsuka.backends.openai import Limits, OpenAIBackend
+        from pytest_tsuka.backends.pacing import Pacer
 
         settings = self.settings
         limits = Limits(timeout=settings.timeout, idle=settings.idle_timeout, retries=settings.retries)
@@ -274,6 +280,7 @@ class State:
             effort_style=settings.effort_style,
             stream=settings.stream,
             limits=limits,
+            pacer=Pacer(settings.rpm / self._workers, settings.tpm / self._workers),
         )
 
 
