@@ -12,20 +12,19 @@ if TYPE_CHECKING:
     from pytest_tsuka.plugin.options import Settings
 
 
-def outputs(document: JsonObject, settings: Settings) -> Iterator[tuple[str, Path, Callable[[], str]]]:
-    """What is asked for: what it is, where it goes, and its text when it is wanted."""
+def outputs(document: JsonObject, settings: Settings) -> Iterator[tuple[str, str, Path, Callable[[], str]]]:
+    """What is asked for: its name, what it holds, where it goes, and its text when it is wanted."""
     data: Any = document
     if settings.json:
-        count = len(data["verdicts"])
-        yield f"{count} verdicts", settings.json, lambda: json_text(document)
+        yield "the results", f"{len(data['verdicts'])} verdicts", settings.json, lambda: json_text(document)
     if settings.html:
         from pytest_tsuka.report.html import html_page
 
-        yield "the page", settings.html, lambda: html_page(plain(document))
+        yield "the page", "the page", settings.html, lambda: html_page(plain(document))
     if settings.markdown:
         from pytest_tsuka.report.markdown import summary
 
-        yield "the summary", settings.markdown, lambda: summary(plain(document))
+        yield "the summary", "the summary", settings.markdown, lambda: summary(plain(document))
 
 
 def json_text(document: JsonObject) -> str:

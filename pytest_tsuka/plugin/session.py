@@ -329,14 +329,15 @@ class Controller:
             scenarios=self.standings,
             categories={b.name: b.category for b in self.state.suite.benchmarks.values()},
         )
-        for what, path, text in outputs(document, settings):
+        for name, what, path, text in outputs(document, settings):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_text(path, text())
             except Exception as error:  # a page that cannot be drawn must not cost the run's other files
                 expected = isinstance(error, (OSError, SettingsError))
                 why = getattr(error, "strerror", None) or (error if expected else f"{type(error).__name__}: {error}")
-                self.problems.append(f"{what} was not written to {path}: {why}")
+                were = "were" if name.endswith("s") else "was"
+                self.problems.append(f"{name} {were} not written to {path}: {why}")
                 continue
             self.written.append(f"{what} written to {_shown(path, self._config)}")
         if settings.github_summary:
