@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pytest_tsuka.checks import BUILT_IN
 from pytest_tsuka.checks.schemas import schema_problem
 from pytest_tsuka.errors import Problem, ScenarioError, SettingsError, unknown_name
-from pytest_tsuka.gold.fields import STRICTNESS, Scoring, field_paths
+from pytest_tsuka.gold.fields import Scoring, field_paths
 from pytest_tsuka.gold.ranking import Ranking
 from pytest_tsuka.json_files import Unreadable, read_json
 from pytest_tsuka.jsontypes import JsonObject
@@ -294,19 +294,3 @@ def json_schema() -> JsonObject:
         for kind, needs in _NEEDS.items()
     ]
     return {"$schema": SCHEMA_ID, "title": "pytest-tsuka scenario", **schema}
-
-
-__all__ = [
-    "KINDS",
-    "REFERENCE_SUFFIX",
-    "STRICTNESS",
-    "Embedding",
-    "Judge",
-    "Scenario",
-    "Scenarios",
-    "json_schema",
-    "parse_scenario",
-    "read_scenario",
-    "reference_file",
-    "scenario_files",
-]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -565,3 +566,18 @@ def test_an_endpoint_that_is_down_ends_a_thousand_items_soon(
     )
     result = pytester.runpytest_subprocess(*args, timeout=90)
     result.assert_outcomes(errors=1000)
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "2")])
+def test_requests_per_minute_are_shared(suite: Suite, run: Run, serve: Serve, how: tuple[str, ...]) -> None:
+    """However many processes ask, the endpoint is asked no faster than it allows."""
+    suite(**{f"{n}_x": one_check(f"x{n}") for n in range(12)})
+    arrived: list[float] = []
+
+    def script(received: Received) -> str:
+        arrived.append(time.monotonic())
+        return "yes"
+
+    run(serve(script), "--tsuka-effort=none", "--tsuka-rpm=600", *how).assert_outcomes(passed=12)
+    # Each worker keeps to half of it: the first two may come together.
+    assert arrived[-1] - arrived[0] >= (12 - 2) * 0.1 - 0.1
