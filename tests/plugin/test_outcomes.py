@@ -579,5 +579,5 @@ def test_requests_per_minute_are_shared(suite: Suite, run: Run, serve: Serve, ho
         return "yes"
 
     run(serve(script), "--tsuka-effort=none", "--tsuka-rpm=600", *how).assert_outcomes(passed=30)
-    # Each worker keeps to half of it: the first two may come together.
-    assert arrived[-1] - arrived[0] >= (30 - 2) * 0.1 - 0.1
+    # 2.9 s in one process, 2.8 s in two that keep to half each, 1.4 s if each took it all.
+    assert arrived[-1] - arrived[0] >= 2.3
