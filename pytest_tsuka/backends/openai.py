@@ -82,7 +82,7 @@ class OpenAIBackend:
         self._headers = dict(headers or {})
         self._secrets = tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4)
         self._redact = Redactor(self._secrets)
-        self._pacer = pacer or Pacer()
+        self.pacer = pacer or Pacer()
         self._health = Health(patience=2 * self._limits.timeout)
         self._client: httpx.AsyncClient | None = None
 
@@ -192,12 +192,12 @@ class OpenAIBackend:
             self._health.fail_fast(request.model, request.effort, attempts)
             body = self._body(request, learned)
             tried.count = attempts = attempts + 1
-            await self._pacer.turn()
+            await self.pacer.turn()
             self._health.asked()
             answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
             if isinstance(answer, Exchange):
                 self._health.answered()
-                self._pacer.spent(_tokens(answer))
+                self.pacer.spent(_tokens(answer))
                 return Exchange(
                     answer.message,
                     answer.finish_reason,
