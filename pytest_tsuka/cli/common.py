@@ -69,8 +69,8 @@ class Place:
         """The same, for commands that write beside it."""
         if self.packaged:
             raise SettingsError(
-                f"there is no folder {self.benchmarks}, and the packaged scenarios are not changed: copy"
-                f" {standard_suite() / 'scenarios'} to {self.benchmarks / 'scenarios'} first"
+                f"there is no folder {self.benchmarks}, and the packaged scenarios are not changed: copy them with"
+                f" 'tsuka init {self.benchmarks}' first"
             )
         return self.scenario(name)
 

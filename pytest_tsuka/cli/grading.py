@@ -13,7 +13,7 @@ import click
 
 from pytest_tsuka.cli.common import Group, Place, clients, endpoint_options, place_options, project, show
 from pytest_tsuka.conversation import Usage
-from pytest_tsuka.errors import BackendError, SettingsError, unknown_name
+from pytest_tsuka.errors import BackendError, GoldReferenceError, SettingsError, unknown_name
 from pytest_tsuka.evaluation.embedding import embed_texts
 from pytest_tsuka.evaluation.passes import GradingPass
 from pytest_tsuka.evaluation.standings import Standings, standings
@@ -53,10 +53,10 @@ def rescore(
     The judge is asked only what it was not asked before.
     """
     failed = False
-    own = project(prices)
+    own, folder = project(prices), place.scenarios
     with place.records() as records:
-        for name in names or tuple(place.scenarios):
-            path, scenario = place.scenario(name)
+        for name in names or tuple(folder):
+            path, scenario = folder.named(name)
             kept = records.models(scenario.name, own.completed(scenario).question_key)
             if not names and not kept:
                 continue
@@ -72,7 +72,12 @@ def rescore(
                 kind="rescore",
                 improve=not place.packaged,
             )
-            outcome = grading.run(only)
+            try:
+                outcome = grading.run(only)
+            except GoldReferenceError as unusable:  # the others can be graded all the same
+                click.echo(click.style(one_line(str(unusable)), fg="red"), err=True)
+                failed = True
+                continue
             click.echo(click.style(f"{scenario.name}", bold=True))
             for line in table(standings(scenario, verified_reference(path, scenario), records, own)):
                 show(line)
@@ -85,7 +90,7 @@ def rescore(
             for problem in outcome.problems:
                 click.echo(click.style(one_line(problem), fg="red"), err=True)
             failed = failed or bool(outcome.failed or outcome.problems)
-    for path, error in place.scenarios.errors.items():
+    for path, error in folder.errors.items():
         if not names:
             click.echo(click.style(f"{path.name}: {one_line(str(error))}", fg="red"), err=True)
             failed = True
@@ -140,8 +145,8 @@ def history(name: str | None, pass_id: str | None, *, as_json: bool, place: Plac
     with place.records() as records:
         passes = records.passes(place.scenario(name)[1].name if name else None)
         calls = records.calls(pass_id) if pass_id else []
-        known = {str(p["id"]) for p in records.passes(most=10_000)}
-    if pass_id and pass_id not in known:
+        unknown = bool(pass_id) and not records.has_pass(str(pass_id))
+    if unknown:
         raise SettingsError(f"there is no pass {pass_id}; 'tsuka history' lists them")
     if as_json:
         data: Any = [{"model": m, "at": at, **call} for m, at, call in calls] if pass_id else passes

@@ -38,7 +38,8 @@ def models(*, as_json: bool, base_url: str | None, api_key_env: str) -> None:
     """
     url = endpoint(base_url)
     places = {"endpoint": url} if url else {name: f"http://localhost:{port}" for name, port in LOCAL.items()}
-    found = asyncio.run(_offers(places, api_key(api_key_env)))
+    # Whatever listens at a usual port gets no key: local servers need none.
+    found = asyncio.run(_offers(places, api_key(api_key_env) if url else ""))
     weights = find_weights()
     if as_json:
         data: Any = [{"server": n, "baseUrl": places[n], "models": m, "problem": p} for n, (m, p) in found.items()]

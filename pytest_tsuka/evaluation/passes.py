@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +45,6 @@ from pytest_tsuka.gold.schema_kind import described_texts, sample_findings
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 
 JUDGE_AT_ONCE = 4
-Say = Callable[[str], None]
 
 
 @dataclass
@@ -79,7 +78,6 @@ class GradingPass:
     project: Project
     kind: str = "run"
     improve: bool = True
-    say: Say = lambda _line: None
 
     def run(self, only: Collection[tuple[str, str]] | None = None) -> PassOutcome:
         """Grades the stored results, or those of the given (model, effort) pairs.
@@ -218,7 +216,6 @@ class GradingPass:
         )
         self.records.add_grading(result.id, grading)
         outcome.graded.append(label)
-        self.say(f"{self.scenario.name}: {label} graded")
         return findings
 
     # --- the reference ---------------------------------------------------------------------

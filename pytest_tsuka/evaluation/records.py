@@ -141,7 +141,7 @@ class Records:
         ).fetchall()
         found = []
         for number, model, effort, provider, wanted, at, grading in rows:
-            graded = Grading(**{**json.loads(grading)}) if grading else None
+            graded = Grading(**json.loads(grading)) if grading else None
             outputs = self._outputs(number)
             found.append(Result(number, scenario, model, effort, question, provider, wanted, at, outputs, graded))
         return found
@@ -221,6 +221,9 @@ class Records:
         self._db.execute(
             "UPDATE passes SET finished = ?, record = ? WHERE id = ?", (time.time(), _text(record), pass_id)
         )
+
+    def has_pass(self, pass_id: str) -> bool:
+        return self._db.execute("SELECT 1 FROM passes WHERE id = ?", (pass_id,)).fetchone() is not None
 
     def passes(self, scenario: str | None = None, most: int = 50) -> list[JsonObject]:
         """The latest passes, the newest first."""

@@ -29,8 +29,6 @@ def configure(config: pytest.Config, names: list[str]) -> None:
             "pytest-tsuka: an embedded model runs inside this process, each worker would load it again:"
             " drop -n, conversations already run concurrently (--tsuka-concurrency)"
         )
-    if not is_worker:
-        _check_project(config, settings)
     named = _put_folder_in(config, settings)
     state = State(config, settings, policy, tuple(dict.fromkeys(models)), named)
     state.store()
@@ -38,14 +36,8 @@ def configure(config: pytest.Config, names: list[str]) -> None:
         state.backend(state.models[0].name)  # a folder without recordings is a usage error now
     config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
     if not is_worker:
+        usage_error(lambda: state.project)  # a bad price is told now, not when everything has been paid for
         config.pluginmanager.register(Controller(config), "tsuka-controller")
-
-
-def _check_project(config: pytest.Config, settings: Settings) -> None:
-    """A bad price or ranking is told now, not when everything has been paid for."""
-    from pytest_tsuka.evaluation.project import read_project
-
-    usage_error(lambda: read_project(config.rootpath, settings.prices))
 
 
 def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]:

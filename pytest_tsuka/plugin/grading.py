@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tsuka.errors import BenchmarkError, GoldReferenceError, SettingsError
+from pytest_tsuka.errors import BenchmarkError, GoldReferenceError
 from pytest_tsuka.plugin.collect import SCENARIOS
 from pytest_tsuka.plugin.state import State
 
 if TYPE_CHECKING:
     from pytest_tsuka.evaluation.passes import PassOutcome
-    from pytest_tsuka.evaluation.project import Project
     from pytest_tsuka.evaluation.records import Records
     from pytest_tsuka.evaluation.standings import Standings
     from pytest_tsuka.store import Store
@@ -91,29 +90,20 @@ class ScenarioGrading:
         """Grades what was answered in this session, scenario by scenario."""
         if not self._seen:
             return
-        from pytest_tsuka.evaluation.project import read_project
-
-        try:
-            project = read_project(self._state.config.rootpath, self._state.settings.prices)
-        except SettingsError as error:
-            self.problems.append(f"nothing was graded: {error}")
-            return
         records = self._open(store)
         for path, pairs in sorted(self._seen.items()):
             try:
-                self._grade_one(path, pairs, records, project, say)
+                self._grade_one(path, pairs, records, say)
             except (BenchmarkError, GoldReferenceError, sqlite3.Error) as error:
                 self.problems.append(f"{path.name} was not graded: {error}")
 
-    def _grade_one(
-        self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, project: Project, say: Any
-    ) -> None:
+    def _grade_one(self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, say: Any) -> None:
         from pytest_tsuka.evaluation.passes import GradingPass
         from pytest_tsuka.evaluation.standings import standings
         from pytest_tsuka.evaluation.verified import verified_reference
         from pytest_tsuka.gold.scenario import read_scenario
 
-        settings = self._state.settings
+        settings, project = self._state.settings, self._state.project
         scenario = read_scenario(path)
         if scenario.scoring.judge or scenario.scoring.embedding or project.embedding:
             say(f"grading {scenario.name} …")

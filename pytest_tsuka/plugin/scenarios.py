@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ class ScenarioItem(PlayedItem):
         return lambda backend: ask(self.scenario.messages, self.model.name, self.effort, backend, label)
 
     def jobs(self) -> list[Future[Any]]:
-        if self.kept or self._why_not():
+        if self.kept or self.why_not:
             return []
         return super().jobs()
 
@@ -94,8 +95,9 @@ class ScenarioItem(PlayedItem):
         key = (self.scenario.name, self.model.name, self.effort)
         return self.state.settings.rescore or key in self.state.answered_before
 
-    def _why_not(self) -> str | None:
-        """Why no answer is asked for: nothing to grade it against."""
+    @cached_property
+    def why_not(self) -> str | None:
+        """Why no answer is asked for: nothing to grade it against. Read once, however often jobs are started."""
         from pytest_tsuka.evaluation.verified import verified_reference
 
         try:
@@ -106,7 +108,7 @@ class ScenarioItem(PlayedItem):
 
     def setup(self) -> None:
         """Waits for the answers. Trouble with the endpoint is an ERROR; answers that did come are kept."""
-        if reason := self._why_not():
+        if reason := self.why_not:
             pytest.fail(reason, pytrace=False)
         errors: list[BackendError] = []
         try:

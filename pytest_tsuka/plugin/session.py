@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_tsuka.evaluation.passes import PassOutcome
     from pytest_tsuka.evaluation.standings import Standings
     from pytest_tsuka.gate import GateFailure
-    from pytest_tsuka.profile_entries import CostOf
     from pytest_tsuka.store import Store
     from pytest_tsuka.sweep import ModelResult
 
@@ -276,7 +275,7 @@ class Controller:
             return
         path = self.state.settings.profile
         hash_ = self.state.suite.tests_hash
-        cost_of = self._prices()
+        cost_of = self.state.project.cost
         try:
             self.problems += update_profiles(
                 path, lambda data: self.notes.extend(apply_to_profiles(data, self.results, hash_, cost_of))
@@ -294,12 +293,6 @@ class Controller:
                     effort=effort.effort,
                     profile=profile_entry(effort, hash_, cost_of=cost_of),
                 )
-
-    def _prices(self) -> CostOf:
-        """What tokens cost, as the project says."""
-        from pytest_tsuka.evaluation.project import read_project
-
-        return read_project(self._config.rootpath, self.state.settings.prices).cost
 
     def _judge_gate(self) -> None:
         from pytest_tsuka.gate import judge_gate

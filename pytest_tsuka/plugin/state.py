@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_tsuka.checks import Registry
     from pytest_tsuka.engine import Engine
     from pytest_tsuka.evaluation.clients import Clients
+    from pytest_tsuka.evaluation.project import Project
     from pytest_tsuka.gold.scenario import Scenario
     from pytest_tsuka.plugin.collect import EffortItem
     from pytest_tsuka.plugin.items import PlayedItem
@@ -150,6 +151,13 @@ class State:
         if self.engine:
             for run in range(item.runs):
                 self.engine.forget((item.nodeid, run))
+
+    @cached_property
+    def project(self) -> Project:
+        """What `[tool.tsuka]` and the file of prices say. Raises SettingsError."""
+        from pytest_tsuka.evaluation.project import read_project
+
+        return read_project(self.config.rootpath, self.settings.prices)
 
     # --- scenarios -----------------------------------------------------------------------
 

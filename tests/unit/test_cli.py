@@ -269,6 +269,29 @@ def test_rescore_says_what_failed(project: Path, serve: Serve) -> None:
     assert "b@low: decided by exact 100%" in result.output
 
 
+def test_one_bad_reference_keeps_no_other_scenario_from_being_graded(project: Path) -> None:
+    """It is told, and so is the exit status."""
+    refer(project)
+    answered(project, a=TRUE)
+    other = project / "benchmarks" / "scenarios" / "another.json"
+    other.write_text(json.dumps({**FILM, "name": "another"}))
+    store = Store(project / ".tsuka" / "tsuka.db")
+    Records(store).add_result(
+        None,
+        scenario="another",
+        model="a",
+        effort="low",
+        question=read_scenario(other).question_key,
+        provider="p",
+        wanted=1,
+        outputs=[Output("{}", TRUE)],
+    )
+    store.close()
+    out = tsuka("rescore", code=1).output
+    assert "scenario 'another' has no reference" in out
+    assert "a@low: decided by exact 100%" in out
+
+
 def test_nothing_yet(project: Path) -> None:
     refer(project)
     assert "does not exist yet: run scenarios first" in tsuka("rank", "film", code=2).output

@@ -178,10 +178,13 @@ def test_models_of_an_endpoint(serve: Serve) -> None:
 
 def test_models_of_this_machine(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual ports are tried; what does not answer is left out."""
-    monkeypatch.setitem(LOCAL, "Ollama", serve(server).port)
+    endpoint = serve(server)
+    monkeypatch.setitem(LOCAL, "Ollama", endpoint.port)
     for name in ("LM Studio", "llama.cpp", "vLLM"):
         monkeypatch.setitem(LOCAL, name, 9)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-for-somebody-else")
     out = tsuka("models")
+    assert "authorization" not in endpoint.requests[0].headers, "no key for whatever listens there"
     assert "Ollama at http://localhost" in out
     assert "vLLM" not in out
     data = json.loads(tsuka("models", "--json"))
