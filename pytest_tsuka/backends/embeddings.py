@@ -115,7 +115,8 @@ class EndpointEmbedder:
                 continue
             if response.status_code == 200:
                 return _vectors(response)
-            trouble = f"HTTP {response.status_code} from {self._endpoint.shown}/embeddings: {response.text[:300]}"
+            said = self._redact(response.text)[:300]  # before it is cut: half a key is still a secret
+            trouble = f"HTTP {response.status_code} from {self._endpoint.shown}/embeddings: {said}"
             if response.status_code not in _TRANSIENT:
                 break
         raise BackendError(trouble)

