@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
@@ -94,14 +95,14 @@ class Benchmark(_Model):
                 if name not in self.tool_names:
                     raise ValueError(f"steps[{at}].toolResult: {unknown_name('tool', name, self.tool_names)}")
 
-    @property
+    @cached_property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps, whichever form the file uses."""
         if self.steps is not None:
             return self.steps
         return (Step.model_construct(prompt=self.prompt, tool_result=None, checks=self.checks or ()),)
 
-    @property
+    @cached_property
     def tool_names(self) -> tuple[str, ...]:
         return offered_names(self.tools)
 

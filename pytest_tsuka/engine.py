@@ -7,8 +7,11 @@ state but the futures belongs to the loop's thread.
 from __future__ import annotations
 
 import asyncio
+import selectors
+import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
@@ -33,6 +36,24 @@ class Progress:
     in_flight: int = 0
 
 
+class _IdleSelector(selectors.DefaultSelector):
+    """Sets an event while its loop has nothing to do but wait."""
+
+    def __init__(self, idle: threading.Event) -> None:
+        super().__init__()
+        self._idle = idle
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        self._idle.set()
+        try:
+            return super().select(timeout)
+        finally:
+            self._idle.clear()
+
+
 class Engine(Generic[Key, Outcome]):
     """Runs jobs concurrently: `prefetch` starts one early, its future is asked for the result.
 
@@ -51,6 +72,8 @@ class Engine(Generic[Key, Outcome]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
+        self._asked: deque[tuple[Future[Outcome], Key, str, Job[Outcome]]] = deque()
+        self._idle = threading.Event()
         self.progress = Progress()
 
     def start(self) -> Engine[Key, Outcome]:
@@ -59,14 +82,21 @@ class Engine(Generic[Key, Outcome]):
         self._ready.wait()
         return self
 
+    def started(self, key: Key) -> Future[Outcome] | None:
+        """The future of a job that was started and is not forgotten yet."""
+        return self._futures.get(key)
+
     def prefetch(self, key: Key, model: str, job: Job[Outcome]) -> Future[Outcome]:
         """The future of this job, started when first asked for."""
         future = self._futures.get(key)
         if future is None:
             assert self._loop is not None, "the engine is not running"
             self.progress.started += 1
-            future = asyncio.run_coroutine_threadsafe(self._run(key, model, job), self._loop)
-            self._futures[key] = future
+            future = self._futures[key] = Future()
+            # One wake-up for all that is asked for before the loop has its turn: it costs as much as the asking.
+            self._asked.append((future, key, model, job))
+            if len(self._asked) == 1:
+                self._loop.call_soon_threadsafe(self._begin)
         return future
 
     def forget(self, key: Key) -> None:
@@ -79,6 +109,14 @@ class Engine(Generic[Key, Outcome]):
         started = self._started_at.get(key)
         return None if started is None else time.monotonic() - started
 
+    def wait_idle(self, at_most: float) -> None:
+        """Lets the engine finish what it is at: two threads that both have work cost more than one after the other.
+
+        Each time a thread reads or writes a socket or a file the other takes the interpreter, and it
+        has to wait to get it back. `at_most` is in seconds.
+        """
+        self._idle.wait(at_most)
+
     def close(self) -> None:
         """Cancels what is in flight, closes the backends, joins the thread."""
         if self._loop is not None and self._thread is not None and self._thread.is_alive():
@@ -88,12 +126,20 @@ class Engine(Generic[Key, Outcome]):
     # --- in the loop's thread --------------------------------------------------------------
 
     def _main(self) -> None:
-        asyncio.run(self._serve())
+        with asyncio.Runner(loop_factory=self._new_loop) as runner:
+            runner.run(self._serve())
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        if sys.platform == "win32":  # its loop has no selector to ask
+            self._idle.set()
+            return asyncio.new_event_loop()
+        return asyncio.SelectorEventLoop(_IdleSelector(self._idle))
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._slots = Slots(self._concurrency)
+        self._tasks: set[asyncio.Task[None]] = set()
         async with AsyncExitStack() as self._stack:
             self._ready.set()
             await self._stop.wait()
@@ -102,6 +148,28 @@ class Engine(Generic[Key, Outcome]):
             for task in others:
                 task.cancel()
             await asyncio.wait(others, timeout=2) if others else None
+            while self._asked:
+                self._asked.popleft()[0].cancel()
+
+    def _begin(self) -> None:
+        """Starts what was asked for. The last entry goes last, so that whoever adds one to none wakes the loop."""
+        while self._asked:
+            asked = self._asked[0]
+            task = asyncio.get_running_loop().create_task(self._settle(*asked))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            self._asked.popleft()
+
+    async def _settle(self, future: Future[Outcome], key: Key, model: str, job: Job[Outcome]) -> None:
+        try:
+            outcome = await self._run(key, model, job)
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(outcome)
 
     async def _run(self, key: Key, model: str, job: Job[Outcome]) -> Outcome:
         try:

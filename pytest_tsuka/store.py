@@ -162,20 +162,14 @@ class Store:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def add(self, run: int, conditions: str, verdict: Verdict, text: str) -> None:
-        """Keeps a verdict, `text` being its JSON."""
-        self.db.execute(
-            "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                run,
-                conditions,
-                verdict["model"],
-                verdict["effort"],
-                verdict["benchmark"],
-                verdict["outcome"],
-                text,
-            ),
-        )
+    def add(self, run: int, verdicts: Iterable[tuple[str, Verdict, str]]) -> None:
+        """Keeps verdicts, all or none: each with the digest of its conditions, and its JSON."""
+        rows = [
+            (run, conditions, v["model"], v["effort"], v["benchmark"], v["outcome"], text)
+            for conditions, v, text in verdicts
+        ]
+        with self.transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def end_run(self, run: int) -> None:
         self.db.execute("UPDATE runs SET finished = ? WHERE id = ?", (time.time(), run))

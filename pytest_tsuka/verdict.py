@@ -99,7 +99,7 @@ def _check_verdict(step: int, check: Check, result: Result) -> CheckVerdict:
     return {
         "step": step,
         "type": check.type,
-        "operands": check.operands(),
+        "operands": check.written,
         "weight": check.weight,
         "passed": result.passed,
         "reason": result.reason,
@@ -207,9 +207,9 @@ def combined_outcome(runs: Sequence[RunVerdict]) -> str:
 
 def vacuous_share(benchmark: Benchmark, text: str = "") -> float:
     """The score that a reply which says nothing useful would earn, with every step reached."""
-    reply = Reply(text=text, raw_text=text, finish_reason="stop")
-    turns = [Turn(sent=(), reply=reply) for _ in benchmark.all_steps]
-    return judge(benchmark, Conversation(tuple(turns)))["score"]
+    subject = Subject(Reply(text=text, raw_text=text, finish_reason="stop"), benchmark.tools)
+    checks = (check for step in benchmark.all_steps for check in step.checks)
+    return weighted_share((check.apply(subject).passed, check.weight) for check in checks)
 
 
 def vacuous_warning(benchmark: Benchmark) -> str | None:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.request import getproxies
 
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
 from pytest_tsuka.backends.health import Health, Learned
@@ -28,6 +27,8 @@ from pytest_tsuka.slots import pause
 
 if TYPE_CHECKING:
     import httpx
+
+    from pytest_tsuka.backends.wire import Wire
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
 
@@ -84,7 +85,7 @@ class OpenAIBackend:
         self._redact = Redactor(self._secrets)
         self.pacer = pacer or Pacer()
         self._health = Health(patience=2 * self._limits.timeout)
-        self._client: httpx.AsyncClient | None = None
+        self._wire: Wire | None = None
 
     @property
     def provider(self) -> str:
@@ -100,11 +101,6 @@ class OpenAIBackend:
             recorded["refused"] = list(dropped)
         return recorded
 
-    @property
-    def _proxied(self) -> bool:
-        """Whether the environment names a proxy, which is httpx's own business then."""
-        return bool(getproxies()) and not self._endpoint.loopback
-
     def hide_secrets(self, text: str) -> str:
         """The text without the key, or anything that looks like one."""
         return self._redact(text)
@@ -114,25 +110,16 @@ class OpenAIBackend:
     async def __aenter__(self) -> OpenAIBackend:
         import httpx
 
-        from pytest_tsuka.backends.lanes import Lanes
+        from pytest_tsuka.backends.wire import Wire
 
-        headers = {
-            "User-Agent": "pytest-tsuka",
-            "Accept": "application/json, text/event-stream",
-            **self._headers,
-        }
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        auth = (self._endpoint.user, self._endpoint.password) if self._endpoint.user else None
         limits = self._limits
         try:
-            self._client = httpx.AsyncClient(
-                headers=headers,
-                auth=auth,
-                timeout=httpx.Timeout(limits.timeout, connect=limits.connect),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-                trust_env=not self._endpoint.loopback,  # no proxy can reach this machine's own loopback
-                transport=None if self._proxied else Lanes(),
+            self._wire = Wire(
+                self._endpoint,
+                api_key=self._api_key,
+                headers=self._headers,
+                timeout=limits.timeout,
+                connect=limits.connect,
             )
         except (ValueError, ImportError, UnicodeError, httpx.InvalidURL) as error:
             raise BackendError(
@@ -144,9 +131,9 @@ class OpenAIBackend:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._client:
-            await self._client.aclose()
-            self._client = None
+        if self._wire:
+            await self._wire.close()
+            self._wire = None
 
     # --- requests ------------------------------------------------------------------------
 
@@ -246,12 +233,11 @@ class OpenAIBackend:
     async def _send(self, body: JsonObject, effort_keys: tuple[str, ...]) -> Exchange | Trouble:
         import httpx
 
-        assert self._client is not None, "used outside of its context"
-        url = self._endpoint.url("chat/completions")
+        assert self._wire is not None, "used outside of its context"
         start = time.perf_counter()
         try:
             async with asyncio.timeout(self._limits.timeout):
-                return await self._exchange(self._client, url, body, effort_keys, start)
+                return await self._exchange(self._wire, body, effort_keys, start)
         except TimeoutError:
             return self._transport_trouble(f"no complete answer within {self._limits.timeout:g} s", stalled=True)
         except httpx.TimeoutException as error:
@@ -274,17 +260,19 @@ class OpenAIBackend:
 
     async def _exchange(
         self,
-        client: httpx.AsyncClient,
-        url: str,
+        wire: Wire,
         body: JsonObject,
         effort_keys: tuple[str, ...],
         start: float,
     ) -> Exchange | Trouble:
-        async with client.stream("POST", url, json=body) as response:
+        response = await wire.post(body)
+        try:
             kind = response.headers.get("content-type", "")
             if response.status_code == 200 and kind.startswith("text/event-stream"):
                 return await self._read_stream(response, body, effort_keys, start)
             content = self._without_secrets(await response.aread())
+        finally:
+            await response.aclose()
         return read_answer(
             response.status_code,
             {k.lower(): v for k, v in response.headers.items()},

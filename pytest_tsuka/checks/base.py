@@ -69,7 +69,7 @@ class Check(BaseModel, ABC):
     `evaluate` never raises on what a model said: what it cannot evaluate fails with that reason.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     type: str
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
@@ -87,6 +87,11 @@ class Check(BaseModel, ABC):
             mode="json", by_alias=True, exclude={"type", "weight"}, exclude_unset=True
         )
         return kept
+
+    @cached_property
+    def written(self) -> JsonObject:
+        """`operands`, worked out once for all the replies that the check looks at."""
+        return self.operands()
 
     def apply(self, subject: Subject) -> Result:
         """`evaluate`, guarded: nothing said earns nothing, and an exception is a failed check."""

@@ -214,7 +214,7 @@ def _parameters(subject: Subject, name: str) -> dict[str, Any]:
 class ExpectedCall(BaseModel):
     """One call of a set: its name, and its arguments if they matter."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
     name: NonEmpty
     arguments: dict[str, JsonValue] | None = None
 

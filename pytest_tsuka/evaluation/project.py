@@ -21,12 +21,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.conversation import Usage
 from pytest_tsuka.errors import SettingsError, unknown_name
 from pytest_tsuka.gold.ranking import Ranking
-from pytest_tsuka.gold.scenario import KINDS, Embedding, Scenario
+
+if TYPE_CHECKING:
+    from pytest_tsuka.gold.scenario import Scenario
 
 _KEYS = ("embedding", "prices", "prices_file", "ranking")
 
@@ -67,6 +69,8 @@ class Project:
         """The scenario with the project's embedding model where it names none."""
         if self.embedding is None or scenario.scoring.embedding is not None:
             return scenario
+        from pytest_tsuka.gold.scenario import Embedding
+
         scoring = scenario.scoring.model_copy(update={"embedding": Embedding(model=self.embedding)})
         return scenario.model_copy(update={"scoring": scoring})
 
@@ -116,8 +120,12 @@ def _prices(table: Any, where: str) -> dict[str, Price]:
 
 
 def _rankings(table: Any, file: Path) -> dict[str, Ranking]:
+    if not isinstance(table, dict) or not table:
+        return {}
+    from pytest_tsuka.gold.scenario import KINDS
+
     found = {}
-    for kind, parts in (table if isinstance(table, dict) else {}).items():
+    for kind, parts in table.items():
         where = f"{file}: tool.tsuka.ranking"
         if kind not in KINDS:
             raise SettingsError(f"{where}: {unknown_name('kind of scenario', kind, KINDS)}")

@@ -28,7 +28,7 @@ LOCK_TIMEOUT = 30.0
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class Finding(_Model):

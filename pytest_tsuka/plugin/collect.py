@@ -19,7 +19,6 @@ from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import State, state_of
 from pytest_tsuka.protocols import Backend
 from pytest_tsuka.report.escape import one_line, printable
-from pytest_tsuka.suite import place
 from pytest_tsuka.verdict import (
     ERROR,
     PASSED,
@@ -60,7 +59,7 @@ class WrongAnswer(Exception):
 def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A collector for a file of the suite, or one named on the command line; no other JSON is opened."""
     state = state_of(parent.config)
-    resolved = place(path)
+    resolved = state.place(path)
     if resolved.parent == state.suite_place / SCENARIOS or (
         resolved in state.named_files and resolved.parent.name == SCENARIOS
     ):
@@ -78,7 +77,7 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
 def _scenario_file(path: Path, parent: pytest.Collector, state: State) -> pytest.Collector | None:
     from pytest_tsuka.plugin.scenarios import ScenarioFile
 
-    named = place(path) in state.named_files
+    named = state.place(path) in state.named_files
     if path.name.endswith(".reference.json") or not (state.settings.scenarios or named):
         return None
     if state.settings.packaged and not named:
@@ -93,7 +92,7 @@ class BenchmarkFile(pytest.File):
         state = state_of(self.config)
         try:
             state.check_hooks()
-            benchmark = state.benchmark(place(self.path))
+            benchmark = state.benchmark(state.place(self.path))
         except BenchmarkError as error:
             raise self.CollectError(_relative(printable(str(error)), self.config.rootpath)) from None
         self._guard_against_vacuous_passes(benchmark)

@@ -127,6 +127,8 @@ class ScenarioGrading:
 
     def properties(self) -> dict[str, str]:
         """Figures of every result for JUnit's suite properties, named as in the result file."""
+        if not self.standings:
+            return {}
         from pytest_tsuka.evaluation.standings import plain_row
 
         found: dict[str, str] = {}

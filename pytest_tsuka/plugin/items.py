@@ -34,4 +34,5 @@ class PlayedItem(pytest.Item):
 
     def jobs(self) -> list[Future[Any]]:
         """The item's work, started if it is not yet; none where the outcome is known already."""
-        return [self.state.prefetch(self, run) for run in range(self.runs)]
+        prefetch = self.state.prefetch
+        return [prefetch(self, run) for run in range(self.runs)]

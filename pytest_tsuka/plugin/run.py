@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 AHEAD = 4
 """Conversations kept started ahead of pytest's loop, as a multiple of the concurrency."""
 FIRST_BEAT, BEAT_TTY, BEAT_LOG = 3.0, 5.0, 30.0
+LET_WORK = 0.05
+"""Seconds that pytest's loop leaves to an engine that has something to do."""
 WORKER_POLL = 0.25
 """Seconds between a worker's looks at whether its controller is still there."""
 
@@ -62,10 +64,12 @@ def running_engine(session: pytest.Session) -> Iterator[None]:
 
 def _concurrency(state: State) -> int:
     """What was asked for; no more than llama.cpp has slots when everything runs in process."""
+    asked = state.settings.concurrency
+    if not all(model.in_process for model in state.models):
+        return asked
     from pytest_tsuka.backends.embedded import MOST_SLOTS
 
-    asked = state.settings.concurrency
-    return min(asked, MOST_SLOTS) if all(model.in_process for model in state.models) else asked
+    return min(asked, MOST_SLOTS)
 
 
 def _fetch_weights(state: State, items: list[PlayedItem], terminal: pytest.TerminalReporter | None) -> None:
@@ -119,9 +123,11 @@ class Feeder:
             if at is None or hasattr(item.config, "workerinput"):
                 # An xdist worker holds all items but learns only of its next one.
                 self._start(item, nextitem)
-            else:
-                self._start(item, *self._items[max(self._fed, at) : at + self._window])
-                self._fed = max(self._fed, at + self._window)
+            elif self._fed - at <= self._window // 2:  # many at once: each start wakes the engine's thread
+                self._start(*self._items[max(self._fed, at) : at + self._window])
+                self._fed = at + self._window
+        else:
+            self._state.before_waiting()
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -129,11 +135,15 @@ class Feeder:
         """Waits where the terminal is not captured, so that the heartbeat can be seen."""
         if isinstance(item, PlayedItem):
             jobs = item.jobs()
+            if not all(job.done() for job in jobs):
+                self._state.before_waiting()
             while concurrent.futures.wait(jobs, timeout=self._next_beat()).not_done:
                 if self._controller_is_gone():
                     # The controller was interrupted: execnet would interrupt this worker only after 5 s.
                     raise KeyboardInterrupt
                 self._beat(item)
+            if jobs and self._state.engine:
+                self._state.engine.wait_idle(LET_WORK)
         try:
             return (yield)
         finally:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from pytest_tsuka.sweep import ModelResult
 
 
+BATCH = 0.2
+"""Seconds within which verdicts go to the store together."""
+
+
 class ReportWriter:
     """Puts the verdict on the report, wherever the item runs: xdist carries it to the controller."""
 
@@ -70,6 +74,9 @@ class Controller:
         self._started = time.time()
         self._store: Store | None = None
         self._run = 0
+        self._unkept: list[tuple[str, Verdict, str]] = []
+        self._unkept_since = 0.0
+        self.state.before_waiting = self._keep_now
         self._said = False
         self._grading = ScenarioGrading(self.state)
         self.results: list[ModelResult] = []
@@ -173,13 +180,25 @@ class Controller:
             self._grading.receive(text, self._store, self._run)
 
     def _keep(self, verdict: Verdict, text: str) -> None:
+        """Kept at once, or with the next ones: before pytest's loop waits, and after BATCH seconds at the latest."""
         if self._store is None:
             return
+        if not self._unkept:
+            self._unkept_since = time.monotonic()
+        self._unkept.append((self.state.conditions(verdict["model"]), verdict, text))
+        # Without an engine in this process (under xdist) nobody says when the loop waits.
+        if self.state.engine is None or time.monotonic() - self._unkept_since >= BATCH:
+            self._keep_now()
+
+    def _keep_now(self) -> None:
+        if self._store is None or not self._unkept:
+            return
         try:
-            self._store.add(self._run, self.state.conditions(verdict["model"]), verdict, text)
+            self._store.add(self._run, self._unkept)
         except sqlite3.Error as error:
             self.notes.append(f"nothing can be resumed later: {self.state.settings.store}: {error}")
             self._store = None
+        self._unkept = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
@@ -240,6 +259,7 @@ class Controller:
 
     def _close_store(self, *, finished: bool) -> None:
         self._grading.close()
+        self._keep_now()
         if self._store is None:
             return
         with contextlib.suppress(sqlite3.Error):

@@ -68,7 +68,10 @@ class State:
     unfetched: dict[str, BackendError] = field(default_factory=dict)
     finished_before: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     answered_before: set[tuple[str, str, str]] = field(default_factory=set)
+    before_waiting: Callable[[], None] = lambda: None
+    """What the controller does while nothing else is to be done."""
     _backends: dict[str, Backend] = field(default_factory=dict)
+    _folders: dict[Path, Path] = field(default_factory=dict)
     _conditions: dict[str, str] = field(default_factory=dict)
     _hook_counts: dict[str, int] = field(default_factory=dict)
 
@@ -98,6 +101,12 @@ class State:
     def suite_place(self) -> Path:
         """The suite's folder with links resolved; the ids keep the name it has in the project."""
         return self.settings.folder.resolve()
+
+    def place(self, path: Path) -> Path:
+        """`suite.place`, each folder's links resolved once: a suite may have ten thousand files."""
+        if path.parent not in self._folders:
+            self._folders[path.parent] = path.parent.resolve()
+        return self._folders[path.parent] / path.name
 
     def benchmark(self, path: Path) -> Benchmark:
         """The benchmark of a file. Raises BenchmarkError."""
@@ -145,7 +154,8 @@ class State:
 
     def prefetch(self, item: PlayedItem, run: int) -> Future[Any]:
         assert self.engine, "the engine is not running"
-        return self.engine.prefetch((item.nodeid, run), item.model.name, item.job(run))
+        key = (item.nodeid, run)
+        return self.engine.started(key) or self.engine.prefetch(key, item.model.name, item.job(run))
 
     def forget(self, item: PlayedItem) -> None:
         if self.engine:
