@@ -33,6 +33,16 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """How busy the endpoint was: how often it rejected the request with 429 or 503 before it answered, and
+    how many conversations were allowed at once in the end, where rejections had made that fewer than asked for.
+    """
+
+    rejections: int = 0
+    allowed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call. `arguments` is None when they are no object, and `problem` says why."""
 
@@ -81,6 +91,7 @@ class Exchange:
     timing: Timing = field(default_factory=lambda: Timing(0.0))
     attempts: int = 1
     notes: tuple[str, ...] = ()
+    load: Load = Load()
 
     def to_json(self) -> JsonObject:
         return {
@@ -90,6 +101,7 @@ class Exchange:
             "timing": plain(self.timing),
             "attempts": self.attempts,
             "notes": list(self.notes),
+            "load": plain(self.load),
         }
 
     @classmethod
@@ -102,6 +114,7 @@ class Exchange:
             timing=Timing(**values["timing"]),
             attempts=values["attempts"],
             notes=tuple(values["notes"]),
+            load=Load(**values.get("load", {})),
         )
 
 

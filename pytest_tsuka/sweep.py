@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pytest_tsuka.certainty import Spread, bootstrap
 from pytest_tsuka.honoured import judge_honoured
+from pytest_tsuka.saturation import Saturation, saturation
 from pytest_tsuka.scoring import CATEGORY_NAMES, TIERS, CheckLoss, TierPolicy, recommend, weighted_mean
 from pytest_tsuka.verdict import REFUSED, SCORED, RunVerdict, Verdict, operands_text
 
@@ -99,6 +100,11 @@ class EffortResult:
         """Seconds per request at a quantile (0..1), nearest rank."""
         ordered = sorted(seconds for run in self.runs for seconds in run["latencies"])
         return ordered[max(0, math.ceil(quantile * len(ordered)) - 1)] if ordered else None
+
+    @property
+    def saturation(self) -> Saturation:
+        """Whether the endpoint kept up."""
+        return saturation(self.runs)
 
     @property
     def json_clean(self) -> float | None:
@@ -193,6 +199,11 @@ class ModelResult:
 
     def at(self, effort: str) -> EffortResult | None:
         return next((e for e in self.efforts if e.effort == effort), None)
+
+    @property
+    def saturation(self) -> Saturation:
+        """Whether the endpoint kept up, over all efforts."""
+        return saturation([run for effort in self.efforts for run in effort.runs])
 
     @property
     def complete(self) -> bool:

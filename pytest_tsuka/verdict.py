@@ -47,6 +47,8 @@ class RunVerdict(TypedDict):
     usage: dict[str, int | None]
     timing: dict[str, float | None]
     latencies: list[float]
+    rejections: int
+    allowed: int | None
 
 
 class Verdict(TypedDict):
@@ -162,6 +164,8 @@ def _figures(conversation: Conversation) -> JsonObject:
             ),
         },
         "latencies": latencies,
+        "rejections": sum(e.load.rejections for e in exchanges),
+        "allowed": min((e.load.allowed for e in exchanges if e.load.allowed), default=None),
     }
 
 

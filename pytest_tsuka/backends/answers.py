@@ -41,6 +41,8 @@ class Trouble:
     parameter: str | None = None
     replacement: str | None = None
     stalled: bool = False
+    too_many: bool = False
+    """The endpoint has too much to do: 429 or 503."""
 
 
 def read_answer(
@@ -173,6 +175,7 @@ _REFUSAL = re.compile(
 )
 _REPLACED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _NEVER_DROPPED = {"model", "messages", "tools", "stream"}
+_TOO_MANY = {429, 503, 529}
 _OVERLOADED = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 
 
@@ -193,7 +196,8 @@ def read_error(
         if status == 404:
             return Trouble(Kind.ENDPOINT, f"{kind}404 from {url}; is /v1 missing in the base URL?")
         if status in _OVERLOADED:
-            return Trouble(Kind.AGAIN, f"HTTP {status} from {url}{_tail(text)}", retry_after(headers))
+            said = f"HTTP {status} from {url}{_tail(text)}"
+            return Trouble(Kind.AGAIN, said, retry_after(headers), too_many=status in _TOO_MANY)
         if 300 <= status < 400:
             where = headers.get("location", "elsewhere")
             return Trouble(Kind.ENDPOINT, f"HTTP {status} from {url}: redirected to {where}, use that as the base URL")
@@ -272,7 +276,7 @@ def _classified(
         wait = retry_after(headers)
         if wait is not None and wait > LONGEST_WAIT:
             return Trouble(Kind.ENDPOINT, f"{said} (Retry-After asks for {wait:.0f} s, which is not waited for)")
-        return Trouble(Kind.AGAIN, said, wait)
+        return Trouble(Kind.AGAIN, said, wait, too_many=status in _TOO_MANY)
     return Trouble(Kind.ITEM, said)
 
 

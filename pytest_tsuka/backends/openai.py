@@ -18,12 +18,12 @@ from pytest_tsuka.backends.listing import cause_of, list_models
 from pytest_tsuka.backends.pacing import Pacer
 from pytest_tsuka.backends.sse import Completion, StreamBroken, events
 from pytest_tsuka.backends.urls import HIDDEN, Endpoint, Redactor, read_base_url
-from pytest_tsuka.conversation import Exchange
+from pytest_tsuka.conversation import Exchange, Load
 from pytest_tsuka.efforts import effort_fields
 from pytest_tsuka.errors import BackendError, closest
 from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.protocols import Request
-from pytest_tsuka.slots import pause
+from pytest_tsuka.slots import heard, pause
 
 if TYPE_CHECKING:
     import httpx
@@ -171,7 +171,7 @@ class OpenAIBackend:
 
     async def _complete(self, request: Request, tried: _Attempts) -> Exchange:
         learned = self._health.of(request.model)
-        attempts = failures = 0
+        attempts = failures = rejections = 0
         notes: list[str] = []
         taken_out: set[str] = set()
         loading_until: float | None = None
@@ -184,6 +184,7 @@ class OpenAIBackend:
             answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
             if isinstance(answer, Exchange):
                 self._health.answered()
+                allowed = heard(rejected=False)
                 self.pacer.spent(_tokens(answer))
                 return Exchange(
                     answer.message,
@@ -192,8 +193,12 @@ class OpenAIBackend:
                     answer.timing,
                     attempts,
                     (*answer.notes, *notes),
+                    Load(rejections, allowed),
                 )
             trouble = answer
+            if trouble.too_many:
+                rejections += 1
+                heard(rejected=True)
             tried.last = self._redact(trouble.message)
             if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in taken_out:
                 # Requests in flight may all be told so at once: each goes again without it, once.

@@ -63,8 +63,8 @@ def running_engine(session: pytest.Session) -> Iterator[None]:
 
 
 def _concurrency(state: State) -> int:
-    """What was asked for; no more than llama.cpp has slots when everything runs in process."""
-    asked = state.settings.concurrency
+    """This process's share of what was asked for; no more than llama.cpp has slots when all runs in process."""
+    asked = max(1, state.settings.concurrency // state.workers)
     if not all(model.in_process for model in state.models):
         return asked
     from pytest_tsuka.backends.embedded import MOST_SLOTS

@@ -225,6 +225,11 @@ class Controller:
         rescore = self.state.settings.rescore
         if not rescore and (self._verdicts or not self._grading.pending or self.state.settings.gated):
             self.results = summarise(self._expectation(), self.verdicts)
+        workers, allowed = self.state.worker_count, self.state.settings.concurrency
+        if workers > allowed:
+            self.notes.append(
+                f"{workers} workers play {workers} conversations at once, more than --tsuka-concurrency={allowed}"
+            )
         self._write_profile()
         if self.state.settings.gated and not interrupted:
             self._judge_gate()

@@ -64,6 +64,8 @@ class State:
     models: tuple[Model, ...]
     named_files: frozenset[Path]
     engine: Engine[JobKey, Any] | None = None
+    worker_count: int = 1
+    """In a controller: how many workers play its items."""
     weights: dict[str, Path] = field(default_factory=dict)
     unfetched: dict[str, BackendError] = field(default_factory=dict)
     finished_before: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
@@ -246,7 +248,7 @@ class State:
         return self.backend(name)
 
     @property
-    def _workers(self) -> int:
+    def workers(self) -> int:
         """How many processes ask the endpoint: each keeps to its share of what is allowed."""
         return int(getattr(self.config, "workerinput", {}).get("workercount", 1))
 
@@ -298,7 +300,7 @@ class State:
             effort_style=settings.effort_style,
             stream=settings.stream,
             limits=limits,
-            pacer=Pacer(settings.rpm / self._workers, settings.tpm / self._workers),
+            pacer=Pacer(settings.rpm / self.workers, settings.tpm / self.workers),
         )
 
 

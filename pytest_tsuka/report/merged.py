@@ -20,6 +20,8 @@ from pytest_tsuka.verdict import SCORED, Verdict
 _OF_A_RUN = (
     *("checks", "notes", "json_replies", "json_clean", "conversation", "requests", "attempts", "usage", "timing"),
     "latencies",
+    "rejections",
+    "allowed",
 )
 
 
@@ -29,7 +31,7 @@ def unflattened(flat: Mapping[str, Any]) -> Verdict:
     if "runs" in flat:
         verdict["runs"] = flat["runs"]
     elif "checks" in flat:
-        run = {key: flat[key] for key in _OF_A_RUN}
+        run = {key: flat[key] for key in _OF_A_RUN if key in flat}  # an older file lacks some
         verdict["runs"] = [{**run, "score": flat["score"], "outcome": flat["outcome"]}]
     else:
         verdict["runs"] = []

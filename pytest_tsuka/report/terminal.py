@@ -124,6 +124,8 @@ class TerminalReport:
             elif effort.incomplete:
                 self._terminal.write_line(f"{effort.effort}: no tier: {one_line(effort.incomplete)}", yellow=True)
         self._certainty(result)
+        for line in result.saturation.lines():
+            self._terminal.write_line(line, yellow=True)
 
     def _row(self, effort: EffortResult) -> list[str]:
         tier = effort.tier or ("refused" if effort.refused else "no tier")

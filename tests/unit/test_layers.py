@@ -14,7 +14,7 @@ LAYERS = (
     {"errors", "jsontypes", "efforts", "conversation", "protocols"},
     {"normal_text", "js_regex", "brackets", "jsonstrict", "jsonmend", "jsonfind", "json_paths"},
     {"checks", "benchmark", "json_files", "located", "suite", "text_calls", "replies", "playing"},
-    {"verdict", "scoring", "certainty", "honoured", "sweep", "gate"},
+    {"verdict", "scoring", "certainty", "honoured", "saturation", "sweep", "gate"},
     {"profile", "profile_entries", "slots", "engine", "store", "backends"},
     {"gold"},
     {"evaluation"},

@@ -1,0 +1,108 @@
+"""Fair use of an endpoint: one that takes few requests at once, and one that keeps the others in a queue."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import one_check
+from tests.endpoint import Answer, FakeEndpoint, Received, completion, error
+
+Run = Callable[..., pytest.RunResult]
+Suite = Callable[..., Path]
+Serve = Callable[..., FakeEndpoint]
+
+
+def written(pytester: pytest.Pytester) -> Any:
+    return json.loads((pytester.path / "r.json").read_text(encoding="utf-8"))
+
+
+class Narrow:
+    """Takes `capacity` requests at once for 20 ms each and rejects the others."""
+
+    def __init__(self, capacity: int, status: int = 429) -> None:
+        self.capacity, self.status = capacity, status
+        self.until: list[float] = []
+        self.rejected = self.answered = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, received: Received) -> Answer:
+        with self._lock:
+            now = time.monotonic()
+            self.until = [t for t in self.until if t > now]
+            if len(self.until) >= self.capacity:
+                self.rejected += 1
+                return error(self.status, "too many requests", {"retry-after": "0.1"})
+            self.until.append(now + 0.02)
+            self.answered += 1
+            return Answer(json=completion("yes"), delay=0.02)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_overloaded_endpoint_is_asked_less_at_once(
+    pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite, status: int
+) -> None:
+    """Nothing is lost, and by far fewer requests are rejected than with every slot in use all the time."""
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(150)})
+    narrow = Narrow(4, status)
+    result = run(serve(narrow), "--tsuka-concurrency=32", "--tsuka-effort=none", "--tsuka-json=r.json")
+    result.assert_outcomes(passed=150)
+    (line,) = [line for line in result.outlines if "saturated" in line]
+    effort = written(pytester)["models"][0]["efforts"][0]
+    assert effort["rejections"] == narrow.rejected
+    assert 1 <= effort["allowedAtOnce"] <= 8
+    assert f"--tsuka-concurrency={effort['allowedAtOnce']} would not" in line
+    assert {run["allowed"] for run in written(pytester)["verdicts"]} != {None}
+
+
+def test_an_endpoint_that_keeps_up_is_not_called_saturated(
+    pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite
+) -> None:
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(60)})
+    narrow = Narrow(8)
+    result = run(serve(narrow), "--tsuka-concurrency=4", "--tsuka-effort=none", "--tsuka-json=r.json")
+    result.assert_outcomes(passed=60)
+    result.stdout.no_fnmatch_line("the endpoint was saturated*")
+    effort = written(pytester)["models"][0]["efforts"][0]
+    assert (effort["allowedAtOnce"], effort["queuedShare"]) == (None, 0.0)
+
+
+def test_a_queue_at_the_server_is_not_the_models_slowness(
+    pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite
+) -> None:
+    """The server reports 50 ms of work and 20 tokens per second; requests wait 0.3 s before that."""
+    suite(a=one_check("a"), b=one_check("b"))
+    timings = {"prompt_ms": 10.0, "predicted_ms": 40.0, "predicted_per_second": 20.0}
+    body = completion("yes", timings=timings)
+    result = run(serve(lambda _: Answer(json=body, delay=0.3)), "--tsuka-effort=none", "--tsuka-json=r.json")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["the endpoint was saturated: requests spent 8?% of their time in its queue;*"])
+    data = written(pytester)
+    assert [v["latencies"] for v in data["verdicts"]] == [[0.05], [0.05]]
+    effort = data["models"][0]["efforts"][0]
+    assert effort["tokensPerSecond"] == pytest.approx(20.0)
+    assert effort["queuedShare"] == pytest.approx(1 - 0.1 / effort["seconds"])
+
+
+def test_workers_share_the_ceiling(pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite) -> None:
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(40)})
+    endpoint = serve(lambda _: Answer(json=completion("yes"), delay=0.05))
+    result = run(endpoint, "--tsuka-concurrency=2", "--tsuka-effort=none", "-n", "2")
+    result.assert_outcomes(passed=40)
+    assert endpoint.most_in_flight == 2
+    result.stdout.no_fnmatch_line("*workers*at once*")
+
+
+def test_more_workers_than_conversations_allowed_is_said(
+    pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite
+) -> None:
+    suite(a=one_check("a"), b=one_check("b"))
+    result = run(serve(lambda _: "yes"), "--tsuka-concurrency=1", "--tsuka-effort=none", "-n", "2")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["note: 2 workers play 2 conversations at once, more than --tsuka-concurrency=1"])
