@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tsuka.backends.catalog import Model
-from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused
+from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, SettingsError
 from pytest_tsuka.normal_text import without_surrogates
 from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import State, state_of
@@ -92,8 +92,9 @@ class BenchmarkFile(pytest.File):
         state = state_of(self.config)
         try:
             state.check_hooks()
+            state.check_terms()
             benchmark = state.benchmark(state.place(self.path))
-        except BenchmarkError as error:
+        except (BenchmarkError, SettingsError) as error:
             raise self.CollectError(_relative(printable(str(error)), self.config.rootpath)) from None
         self._guard_against_vacuous_passes(benchmark)
         for model in state.models:

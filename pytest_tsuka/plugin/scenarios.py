@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tsuka.backends.catalog import Model, node_labels
-from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, GoldReferenceError
+from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, GoldReferenceError, SettingsError
 from pytest_tsuka.normal_text import without_surrogates
 from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import state_of
@@ -34,8 +34,9 @@ class ScenarioFile(pytest.File):
         if lacking := [name for name in ("babel", "scipy") if find_spec(name) is None]:
             pytest.skip(f"scenarios need {' and '.join(lacking)}: pip install 'pytest-tsuka[gold]'")
         try:
+            state.check_terms()
             scenario = read_scenario(self.path)
-        except BenchmarkError as error:
+        except (BenchmarkError, SettingsError) as error:
             text = printable(str(error)).replace(f"{self.config.rootpath}/", "")
             raise self.CollectError(text) from None
         self._skip_without_embedder(scenario)

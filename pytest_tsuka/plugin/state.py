@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from pytest_tsuka.verdict import Verdict
 
 JobKey = tuple[str, int]
+_TERMS = {
+    "hash": "the suite's testsHash (are the same files on every host?)",
+    "version": "pytest-tsuka's benchmark version (is the same release installed?)",
+    "provider": "the endpoint (--tsuka-base-url reaches every worker, $OPENAI_BASE_URL does not)",
+}
 HOOKS = (
     "pytest_tsuka_check_types",
     "pytest_tsuka_backend",
@@ -145,6 +151,19 @@ class State:
                     ],
                 )
 
+    def check_terms(self) -> None:
+        """A worker on another machine may have another suite or another endpoint: its verdicts would be mixed in.
+
+        Raises SettingsError.
+        """
+        asked: dict[str, JsonObject] = getattr(self.config, "workerinput", {}).get("tsuka_terms", {})
+        for model, terms in asked.items():
+            own = self.terms(model)
+            if names := [name for name in own if own[name] != terms.get(name)]:
+                lines = [f"  {_TERMS.get(n, n)}: {own[n]!r} here, {terms.get(n)!r} for the controller" for n in names]
+                here = f"{platform.node()}:{self.config.rootpath}"
+                raise SettingsError("\n".join([f"this worker ({here}) would measure something else:", *lines]))
+
     # --- playing -------------------------------------------------------------------------
 
     def why_nothing_is_sent(self) -> str | None:
@@ -221,11 +240,9 @@ class State:
         """What the run asks of every request besides its content, before any endpoint refuses some of it."""
         return {"params": self.settings.params, "effortStyle": self.settings.effort_style}
 
-    def conditions(self, model: str) -> str:
-        """A digest of everything a verdict of this model depends on: only under the same can a run be resumed."""
-        if model in self._conditions:
-            return self._conditions[model]
-        everything = {
+    def terms(self, model: str) -> JsonObject:
+        """Everything a verdict of this model depends on."""
+        return {
             "hash": self.suite.tests_hash,
             "version": BENCHMARK_VERSION,
             "provider": self.provider(model),
@@ -233,9 +250,13 @@ class State:
             "textCalls": self.settings.text_calls,
             **self.asked_for,
         }
-        digest = hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
-        self._conditions[model] = digest
-        return digest
+
+    def conditions(self, model: str) -> str:
+        """A digest of the terms: only under the same can a run be resumed."""
+        if model not in self._conditions:
+            terms = json.dumps(self.terms(model), sort_keys=True)
+            self._conditions[model] = hashlib.sha256(terms.encode()).hexdigest()[:16]
+        return self._conditions[model]
 
     def resumed(self, item: EffortItem) -> Verdict | None:
         """The verdict that a broken-off run had already come to."""
