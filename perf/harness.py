@@ -6,11 +6,12 @@ is the ratio between them, never a figure by itself.
 
 from __future__ import annotations
 
+import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,11 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of one process: on the wall, and of CPU in it and its children."""
+    """Of one process: seconds on the wall, seconds of CPU in it and its children, and its largest resident KiB."""
 
     wall: float
     cpu: float
+    resident: float
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,17 @@ def measured(command: Command) -> Spent:
     """One run of a command."""
     # Without byte code kept, a start would measure Python's compiler.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = perf_counter()
-    done = subprocess.run(command.argv, cwd=command.folder, env=environment, capture_output=True, text=True)
-    wall = perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in command.codes:
-        raise SystemExit(f"{' '.join(command.argv)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
-    return Spent(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    with tempfile.TemporaryFile() as said:
+        start = perf_counter()
+        process = subprocess.Popen(command.argv, cwd=command.folder, env=environment, stdout=said, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in command.codes:
+            said.seek(0)
+            text = said.read().decode(errors="replace")
+            raise SystemExit(f"{' '.join(command.argv)} ended with {process.returncode}:\n{text}")
+    return Spent(wall, used.ru_utime + used.ru_stime, used.ru_maxrss)
 
 
 def round_robin(commands: Mapping[str, Command], rounds: int) -> dict[str, Spent]:
@@ -58,7 +63,7 @@ def round_robin(commands: Mapping[str, Command], rounds: int) -> dict[str, Spent
         for name, command in commands.items():
             runs[name].append(measured(command))
     return {
-        name: Spent(statistics.median(s.wall for s in spent), statistics.median(s.cpu for s in spent))
+        name: Spent(*(statistics.median(getattr(s, figure) for s in spent) for figure in ("wall", "cpu", "resident")))
         for name, spent in runs.items()
     }
 
@@ -78,8 +83,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def suite(folder: Path, files: int) -> Path:
     """A project with so many one-turn benchmarks of one check each, and no test of its own."""
-    import json
-
     target = folder / "benchmarks"
     target.mkdir(parents=True)
     for n in range(files):

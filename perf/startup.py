@@ -1,49 +1,42 @@
-"""What the plugin costs a pytest run that has no model: bare pytest against pytest with the plugin.
+"""What starting costs: bare pytest with one empty test, the same with the plugin at rest, and a run of one item.
 
-Run it with `python -m perf.startup`. Each figure is the median of several runs of both, taken in turn.
+Run it with `python -m perf.startup [ROUNDS]` (default 15). The fake endpoint answers at once; the figures are
+medians of whole processes taken in turn.
 """
 
 from __future__ import annotations
 
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-RUNS = 15
-BARE = ("-p", "no:tsuka")
-
-
-def seconds(folder: Path, *args: str) -> float:
-    """Wall-clock seconds of one pytest run of one empty test."""
-    start = time.perf_counter()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args]
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - start
-
-
-def import_milliseconds() -> float:
-    """CPU milliseconds to import the plugin after pytest itself."""
-    code = "import pytest, time; t = time.process_time(); import pytest_tsuka.plugin; print(time.process_time() - t)"
-    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    return float(out) * 1000
+from perf.harness import PYTEST, Command, round_robin, suite, table
+from tests.endpoint import Answer, FakeEndpoint, completion
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "test_empty.py").write_text("def test_empty(): pass\n")
-        bare, with_plugin = [], []
-        for _ in range(RUNS):
-            bare.append(seconds(folder, *BARE))
-            with_plugin.append(seconds(folder))
-        floor, ours = statistics.median(bare), statistics.median(with_plugin)
-    imports = statistics.median(import_milliseconds() for _ in range(RUNS))
-    print(f"bare pytest            {floor * 1000:7.1f} ms")
-    print(f"with the plugin, inert {ours * 1000:7.1f} ms   × {ours / floor:.3f}   +{(ours - floor) * 1000:.1f} ms")
-    print(f"import of the plugin   {imports:7.1f} ms")
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    with tempfile.TemporaryDirectory() as name, FakeEndpoint(lambda _: Answer(json=completion("yes"))) as endpoint:
+        empty = Path(name) / "empty"
+        empty.mkdir()
+        (empty / "test_empty.py").write_text("def test_empty(): pass\n")
+        one = suite(Path(name) / "one", 1)
+        options = ["--tsuka-model=m", f"--tsuka-base-url={endpoint.url}", "--tsuka-effort=none"]
+        figures = round_robin(
+            {
+                "bare pytest": Command([*PYTEST, "-p", "no:tsuka"], empty),
+                "with the plugin, no model": Command(PYTEST, empty),
+                "one item": Command([*PYTEST, *options], one),
+            },
+            rounds,
+        )
+    floor = figures["bare pytest"]
+    rows = [
+        [label, f"{spent.wall * 1000:.0f}", f"{spent.wall / floor.wall:.2f}", f"{spent.cpu * 1000:.0f}"]
+        for label, spent in figures.items()
+    ]
+    print(f"median of {rounds}\n")
+    print(table(["", "ms", "× bare", "CPU ms"], rows))
 
 
 if __name__ == "__main__":

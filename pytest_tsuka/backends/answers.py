@@ -155,23 +155,17 @@ def read_timing(timings: Any, seconds: float, first_token: float | None = None) 
 
 # --- errors --------------------------------------------------------------------------------
 
-_QUOTA = re.compile(
+# Read by `re` when a server first complains: most runs never need them.
+_QUOTA = (
     r"insufficient_quota|exceeded your current quota|no credit|out of credit|insufficient (?:balance|credit|fund)"
-    r"|billing|payment required|credit balance",
-    re.IGNORECASE,
+    r"|billing|payment required|credit balance"
 )
-_LOADING = re.compile(
-    r"load(?:ing|ed)?\b.*model|model.*\bload(?:ing)?\b|starting up|warming up", re.IGNORECASE | re.DOTALL
-)
-_EFFORT = re.compile(
-    r"reasoning[_ .]?effort|reasoning\.effort|enable_thinking|\bthink\b|\beffort\b|does not support thinking",
-    re.IGNORECASE,
-)
-_REFUSAL = re.compile(
+_LOADING = r"(?s)load(?:ing|ed)?\b.*model|model.*\bload(?:ing)?\b|starting up|warming up"
+_EFFORT = r"reasoning[_ .]?effort|reasoning\.effort|enable_thinking|\bthink\b|\beffort\b|does not support thinking"
+_REFUSAL = (
     r"unsupported|not supported|does not support|doesn't support|not accepted|unrecognized|unknown|unexpected"
     r"|not permitted|not allowed|invalid|extra (?:inputs|fields)|only|must be|cannot|deprecated"
-    r"|use '?max_|validation error",
-    re.IGNORECASE,
+    r"|use '?max_|validation error"
 )
 _REPLACED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _NEVER_DROPPED = {"model", "messages", "tools", "stream"}
@@ -237,6 +231,10 @@ def _with_place(text: str, data: dict[str, Any]) -> str:
     return text
 
 
+def _says(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
 def _codes(data: Any) -> str:
     """Every code, type and parameter name of an error body, for recognising what it is about."""
     error = data.get("error") if isinstance(data, dict) else None
@@ -257,7 +255,7 @@ def _classified(
     text = shorten(text, 600)
     said = f"HTTP {status}: {text}"
     codes = _codes(data)
-    if status in (402, 429) and _QUOTA.search(f"{text} {codes}"):
+    if status in (402, 429) and _says(_QUOTA, f"{text} {codes}"):
         return Trouble(Kind.ENDPOINT, f"{said} (the quota of this key is used up)")
     if status in (400, 404, 405, 415, 422, 501):
         refused = _refused_parameter(text, codes, _param(data), sent, effort_keys)
@@ -270,7 +268,7 @@ def _classified(
         about_model = "model" in f"{text} {codes}".lower()
         cause = f"is {sent.get('model')!r} the model's exact name?" if about_model else f"is {url} the right address?"
         return Trouble(Kind.MODEL if about_model else Kind.ENDPOINT, f"{said} ({cause})")
-    if status == 503 and _LOADING.search(text):
+    if status == 503 and _says(_LOADING, text):
         return Trouble(Kind.LOADING, said, retry_after(headers))
     if status in _OVERLOADED:
         wait = retry_after(headers)
@@ -292,9 +290,9 @@ def _refused_parameter(
     """Which parameter of the request the server will not have: the effort, or one to leave out."""
     everything = f"{codes} {text}"
     about_another = param in sent and param not in effort_keys
-    if effort_keys and not about_another and _EFFORT.search(everything):
+    if effort_keys and not about_another and _says(_EFFORT, everything):
         return Kind.EFFORT, effort_keys[0], None
-    if not _REFUSAL.search(everything):
+    if not _says(_REFUSAL, everything):
         return None
     candidates = [k for k in sent if k not in _NEVER_DROPPED and k not in effort_keys]
     # The parameter named first is the refused one: "max_tokens is not supported, use max_completion_tokens".

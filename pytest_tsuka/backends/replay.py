@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -71,7 +70,7 @@ class RecordingBackend:
     def _write(self, line: JsonObject) -> None:
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            stamp = f"{time.time_ns():020d}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+            stamp = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}"
             self._file = (self._folder / f"{stamp}.jsonl").open("w", encoding="utf-8")
         self._file.write(self._redact(without_surrogates(json.dumps(line, ensure_ascii=False))) + "\n")
         self._file.flush()  # a run that is killed keeps what it heard

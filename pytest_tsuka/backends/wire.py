@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from urllib.request import getproxies
 
 import httpx
 
@@ -26,15 +25,13 @@ class Wire:
         if endpoint.user:
             pair = f"{endpoint.user}:{endpoint.password or ''}".encode()
             sent["Authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
-        # Whether the environment names a proxy, which is httpx's own business then. No proxy can reach
-        # this machine's own loopback.
-        self._proxied = bool(getproxies()) and not endpoint.loopback
+        self._proxied = not endpoint.loopback and _proxied()
         self._transport = AsyncHTTP11Transport()
         self._client = httpx.AsyncClient(
             headers=sent,
             timeout=httpx.Timeout(timeout, connect=connect),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-            trust_env=not endpoint.loopback,
+            trust_env=not endpoint.loopback,  # no proxy can reach this machine's own loopback
             transport=None if self._proxied else self._transport,
         )
         self._url = httpx.URL(endpoint.url("chat/completions"))
@@ -53,3 +50,10 @@ class Wire:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+def _proxied() -> bool:
+    """Whether the environment names a proxy, which is httpx's own business then."""
+    from urllib.request import getproxies
+
+    return bool(getproxies())

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -280,13 +280,18 @@ def properties(verdict: Verdict) -> list[tuple[str, str]]:
     return [(name, one_line(str(value))) for name, value in found.items() if value != ""]
 
 
-def as_transport(verdict: Verdict) -> str:
-    """A verdict as one string of strict JSON: nothing a worker's channel or a writer could choke on."""
+def as_transport(verdict: Verdict) -> tuple[str, Verdict]:
+    """A verdict as one string of strict JSON, nothing a worker's channel or a writer could choke on.
+
+    And the verdict as that says it: itself, where nothing had to be changed.
+    """
     try:
         text = json.dumps(verdict, ensure_ascii=False, allow_nan=False)
     except ValueError:  # a server's own JSON may hold numbers beyond the range of a float
-        text = json.dumps(_finite(verdict), ensure_ascii=False, allow_nan=False)
-    return without_surrogates(text)
+        verdict = cast("Verdict", _finite(verdict))
+        text = json.dumps(verdict, ensure_ascii=False, allow_nan=False)
+    clean = without_surrogates(text)
+    return clean, verdict if clean == text else json.loads(clean)
 
 
 def _finite(value: Any) -> Any:

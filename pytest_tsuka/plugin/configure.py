@@ -95,4 +95,4 @@ def send_to_worker(node: Any) -> None:
         state.worker_count = node.workerinput["workercount"]
         node.workerinput["tsuka_models"] = [model.name for model in state.models]
         node.workerinput["tsuka_answered"] = [list(key) for key in state.answered_before]
-        node.workerinput["tsuka_resumed"] = [as_transport(verdict) for verdict in state.finished_before.values()]
+        node.workerinput["tsuka_resumed"] = [as_transport(verdict)[0] for verdict in state.finished_before.values()]

@@ -54,9 +54,15 @@ class ReportWriter:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if isinstance(item, EffortItem) and item.verdict is not None and call.when != "teardown":
-            report.tsuka = as_transport(item.verdict)  # type: ignore[attr-defined]
+            text, verdict = as_transport(item.verdict)
+            report.tsuka = text  # type: ignore[attr-defined]
+            if call.when == "call" and verdict["outcome"] != PASSED:
+                report.tsuka_below = score_text(verdict["score"])  # type: ignore[attr-defined]
             if report.failed and call.when == "call":
-                report.sections.append(("the model said", reply_text(item.verdict)))
+                report.sections.append(("the model said", reply_text(verdict)))
+            item.state.judged = (text, verdict)
+        elif isinstance(item, EffortItem) and call.when == "teardown":
+            item.verdict = None  # pytest keeps its items to the end
         # Also of an item that is an error: answers that did come are kept.
         kept = call.when == "call" or (call.when == "setup" and report.failed)
         if isinstance(item, ScenarioItem) and kept and (call.when == "call" or item.outputs):
@@ -171,11 +177,27 @@ class Controller:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(resumed.started))
             self.notes.append(f"{len(resumed.verdicts)} verdicts were taken from the run begun at {when}")
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if text := getattr(report, "tsuka", None):
-            verdict: Verdict = json.loads(text)
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
+        text: str | None = getattr(report, "tsuka", None)
+        if text:
+            verdict = self._received(text)
             self._verdicts[report.nodeid] = verdict
             self._keep(verdict, text)
+        self._receive_answers(report)
+        yield
+        if text:
+            del report.tsuka  # pytest keeps its reports to the end
+
+    def _received(self, text: str) -> Verdict:
+        """The verdict of a report: what was judged in this process a moment ago, else what a worker sent."""
+        judged = self.state.judged
+        self.state.judged = None
+        # Its strings are shared with other verdicts; a second copy of each would take most of a run's memory.
+        verdict: Verdict = judged[1] if judged and judged[0] is text else json.loads(text)
+        return verdict
+
+    def _receive_answers(self, report: pytest.TestReport) -> None:
         if text := getattr(report, "tsuka_scenario", None):
             self._grading.receive(text, self._store, self._run)
 
@@ -203,13 +225,10 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Below full score but not failing the run: PARTIAL, under a gate only."""
-        text = getattr(report, "tsuka", None)
-        if not text or report.when != "call" or not report.passed or not self.state.settings.gated:
+        score = getattr(report, "tsuka_below", None)
+        if score is None or not report.passed or not self.state.settings.gated:
             return None
-        verdict: Verdict = json.loads(text)
-        if verdict["outcome"] == PASSED:
-            return None
-        return "partial", "p", (f"PARTIAL {score_text(verdict['score'])}", {"yellow": True})
+        return "partial", "p", (f"PARTIAL {score}", {"yellow": True})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

@@ -76,6 +76,8 @@ class State:
     unfetched: dict[str, BackendError] = field(default_factory=dict)
     finished_before: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     answered_before: set[tuple[str, str, str]] = field(default_factory=set)
+    judged: tuple[str, Verdict] | None = None
+    """What the last report of this process carries: its text, and the verdict that it says."""
     before_waiting: Callable[[], None] = lambda: None
     """What the controller does while nothing else is to be done."""
     _backends: dict[str, Backend] = field(default_factory=dict)
