@@ -139,7 +139,7 @@ class Engine(Generic[Key, Outcome]):
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._slots = Slots(self._concurrency)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[Outcome], Future[Outcome]] = {}
         async with AsyncExitStack() as self._stack:
             self._ready.set()
             await self._stop.wait()
@@ -154,22 +154,20 @@ class Engine(Generic[Key, Outcome]):
     def _begin(self) -> None:
         """Starts what was asked for. The last entry goes last, so that whoever adds one to none wakes the loop."""
         while self._asked:
-            asked = self._asked[0]
-            task = asyncio.get_running_loop().create_task(self._settle(*asked))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            future, key, model, job = self._asked[0]
+            task = asyncio.get_running_loop().create_task(self._run(key, model, job))
+            self._tasks[task] = future
+            task.add_done_callback(self._settle)
             self._asked.popleft()
 
-    async def _settle(self, future: Future[Outcome], key: Key, model: str, job: Job[Outcome]) -> None:
-        try:
-            outcome = await self._run(key, model, job)
-        except asyncio.CancelledError:
+    def _settle(self, task: asyncio.Task[Outcome]) -> None:
+        future = self._tasks.pop(task)
+        if task.cancelled():
             future.cancel()
-            raise
-        except BaseException as error:
+        elif error := task.exception():
             future.set_exception(error)
         else:
-            future.set_result(outcome)
+            future.set_result(task.result())
 
     async def _run(self, key: Key, model: str, job: Job[Outcome]) -> Outcome:
         try:

@@ -87,7 +87,14 @@ OPTIONS = (
     ),
     Option("param", "extra request parameter, VALUE as JSON; repeatable", "KEY=VALUE", "linelist", [], many=True),
     Option("repeats", "conversations per item", "N", "int", 1, convert=int),
-    Option("concurrency", "conversations at once", "N", "int", 8, convert=int),
+    Option(
+        "concurrency",
+        "conversations at once at most, of all workers; fewer while the endpoint rejects",
+        "N",
+        "int",
+        8,
+        convert=int,
+    ),
     Option(
         "rpm",
         "requests per minute the endpoint allows, shared by all workers (0: no limit)",

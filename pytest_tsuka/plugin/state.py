@@ -154,17 +154,24 @@ class State:
                 )
 
     def check_terms(self) -> None:
-        """A worker on another machine may have another suite or another endpoint: its verdicts would be mixed in.
+        """Raises SettingsError in a worker on another machine that would measure something else than the controller.
 
-        Raises SettingsError.
+        Its verdicts would be mixed into a profile that they do not belong to.
         """
+        if self._unlike_controller:
+            raise SettingsError(self._unlike_controller)
+
+    @cached_property
+    def _unlike_controller(self) -> str | None:
+        """What differs, by this worker's own terms."""
         asked: dict[str, JsonObject] = getattr(self.config, "workerinput", {}).get("tsuka_terms", {})
         for model, terms in asked.items():
             own = self.terms(model)
             if names := [name for name in own if own[name] != terms.get(name)]:
                 lines = [f"  {_TERMS.get(n, n)}: {own[n]!r} here, {terms.get(n)!r} for the controller" for n in names]
                 here = f"{platform.node()}:{self.config.rootpath}"
-                raise SettingsError("\n".join([f"this worker ({here}) would measure something else:", *lines]))
+                return "\n".join([f"this worker ({here}) would measure something else:", *lines])
+        return None
 
     # --- playing -------------------------------------------------------------------------
 

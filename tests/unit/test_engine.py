@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from typing import Any
@@ -57,6 +58,50 @@ def test_a_job_is_started_once() -> None:
     first = running.prefetch(1, "m", job)
     assert first is running.prefetch(1, "m", job)
     assert first.result(5) == 1
+    running.close()
+
+
+def test_many_are_asked_for_before_the_loop_has_its_turn() -> None:
+    """Whatever the loop is at when they come, each is started, and in order."""
+    running = engine(1)
+    order: list[int] = []
+
+    async def job(number: int, _: Any) -> int:
+        order.append(number)
+        time.sleep(0.001)  # the loop is busy, and the asking thread goes on
+        return number
+
+    futures = [running.prefetch(n, "m", functools.partial(job, n)) for n in range(300)]
+    assert [future.result(10) for future in futures] == list(range(300)) == order
+    running.close()
+
+
+def test_what_was_never_started_is_cancelled_at_the_end() -> None:
+    running = engine(1)
+    futures = [running.prefetch(n, "m", lambda _: asyncio.sleep(60)) for n in range(50)]
+    running.close()
+    assert all(future.cancelled() for future in futures)
+
+
+def test_waiting_until_it_is_idle() -> None:
+    """Not before what it is at is finished, and no longer than said."""
+    running = engine()
+    begun = threading.Event()
+
+    async def busy(_: Any) -> None:
+        begun.set()
+        time.sleep(0.3)
+
+    future = running.prefetch(1, "m", busy)
+    assert begun.wait(5)
+    running.wait_idle(0.01)
+    assert not future.done()
+    running.wait_idle(10)
+    assert future.done()
+    future = running.prefetch(2, "m", lambda _: asyncio.sleep(60))
+    start = time.monotonic()
+    running.wait_idle(10)  # it waits itself, so there is nothing to wait for
+    assert time.monotonic() - start < 5
     running.close()
 
 
