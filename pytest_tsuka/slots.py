@@ -43,7 +43,7 @@ class Slots:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # the slot was handed over in the same moment
                 self.release()
-            else:
+            elif turn in self._waiting:  # not where others that ended in the same moment have passed it over
                 self._waiting.remove(turn)
             raise
 
