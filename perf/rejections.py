@@ -1,8 +1,8 @@
 """An endpoint that rejects one request in ten (429, Retry-After 1 s): waiting inside a slot or giving it back.
 
-Run it with `python -m perf.rejections [ITEMS [LATENCY_MS [CONCURRENCY]]]` (default 200 200 32). The floor is a bare httpx
-client that sleeps where it is, as most clients do; the least is the latency of all requests over the slots, and one
-Retry-After.
+Run it with `python -m perf.rejections [ITEMS [LATENCY_MS [CONCURRENCY]]]` (default 200 200 32). The floor is a bare
+httpx client that sleeps where it is, as most clients do; the least is the latency of all requests over the slots, and
+one Retry-After.
 """
 
 from __future__ import annotations

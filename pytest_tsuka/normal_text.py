@@ -87,7 +87,12 @@ def words(text: str) -> list[str]:
     """
     found: list[str] = []
     for run in _RUN_BREAK.split(_KEYCAP.sub(" ", _MARKER.sub("", text))):
-        if run.isascii() or _HAN_KANA.search(run) is None:
+        if run.isascii():
+            if run.isalnum():  # most words
+                found.append(run)
+                continue
+            pieces = [run]
+        elif _HAN_KANA.search(run) is None:
             pieces = [run]
         else:
             pieces = _HAN_KANA.sub(lambda m: f" {m.group()} ", run).split(" ")

@@ -45,9 +45,12 @@ class AsyncHTTP11Transport(httpx.AsyncBaseTransport):
         try:
             await connection.send(request)
             head = await connection.response()
-        except BaseException as error:
+        except (OSError, h11.ProtocolError) as error:
             connection.abort()
             raise _as_httpx(error, request) from error
+        except BaseException:  # above all cancelled
+            connection.abort()
+            raise
         body = _Body(connection, idle, request)
         return httpx.Response(head.status_code, headers=head.headers.raw_items(), stream=body)
 
@@ -215,12 +218,10 @@ def _wake(waiting: asyncio.Future[None] | None) -> None:
         waiting.set_result(None)
 
 
-def _as_httpx(error: BaseException, request: httpx.Request) -> BaseException:
-    """The exception of httpx's own for what a socket or h11 raised; anything else as it is."""
+def _as_httpx(error: OSError | h11.ProtocolError, request: httpx.Request) -> httpx.HTTPError:
+    """The exception of httpx's own for what a socket or h11 raised."""
     if isinstance(error, h11.RemoteProtocolError):
         return httpx.RemoteProtocolError(str(error), request=request)
     if isinstance(error, h11.LocalProtocolError):
         return httpx.LocalProtocolError(str(error), request=request)
-    if isinstance(error, OSError):
-        return httpx.ReadError(str(error), request=request)
-    return error
+    return httpx.ReadError(str(error), request=request)

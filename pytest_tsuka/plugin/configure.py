@@ -91,7 +91,8 @@ def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
 def send_to_worker(node: Any) -> None:
     """The models that `all` stood for, and the verdicts that are known already."""
     if state := find_state(node.config):
-        node.workerinput["tsuka_terms"] = {model.name: state.terms(model.name) for model in state.models}
+        if not node.gateway.spec.popen or node.gateway.spec.chdir:  # where other files may be, and another environment
+            node.workerinput["tsuka_terms"] = {model.name: state.terms(model.name) for model in state.models}
         state.worker_count = node.workerinput["workercount"]
         node.workerinput["tsuka_models"] = [model.name for model in state.models]
         node.workerinput["tsuka_answered"] = [list(key) for key in state.answered_before]

@@ -178,16 +178,17 @@ class Controller:
             self.notes.append(f"{len(resumed.verdicts)} verdicts were taken from the run begun at {when}")
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
         text: str | None = getattr(report, "tsuka", None)
         if text:
             verdict = self._received(text)
             self._verdicts[report.nodeid] = verdict
             self._keep(verdict, text)
         self._receive_answers(report)
-        yield
+        result = yield
         if text:
             del report.tsuka  # pytest keeps its reports to the end
+        return result
 
     def _received(self, text: str) -> Verdict:
         """The verdict of a report: what was judged in this process a moment ago, else what a worker sent."""

@@ -40,6 +40,7 @@ def summary(document: Mapping[str, Any]) -> str:
         if model.get("holdsBack"):
             why = [f"- {escaped(line.strip())}" for line in model["holdsBack"]["why"]]
             parts.append("\n".join([f"What holds it back from {escaped(model['holdsBack']['tier'])}:\n", *why]) + "\n")
+        parts += [f"{escaped(line)}\n" for line in model.get("saturation", ())]
     if document["gate"] is not None:
         parts.append(f"**Gate {'met' if document['gate']['met'] else 'not met'}**\n")
         lines = [f"- {escaped(line)}" for failure in document["gate"]["failures"] for line in failure]

@@ -59,6 +59,7 @@ def _model(result: ModelResult) -> dict[str, Any]:
         "recommendedEffort": best.effort if best else None,
         "tier": best.tier if best else None,
         "holdsBack": _holds_back(best) if best else None,
+        "saturation": result.saturation.lines(),
         "efforts": [_effort(effort) for effort in result.efforts],
     }
 

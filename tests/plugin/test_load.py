@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,17 @@ def test_an_overloaded_endpoint_is_asked_less_at_once(
     """Nothing is lost, and by far fewer requests are rejected than with every slot in use all the time."""
     suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(150)})
     narrow = Narrow(4, status)
-    result = run(serve(narrow), "--tsuka-concurrency=32", "--tsuka-effort=none", "--tsuka-json=r.json")
+    reports = ("--tsuka-json=r.json", "--tsuka-markdown=r.md", "--tsuka-html=r.html")
+    result = run(serve(narrow), "--tsuka-concurrency=32", "--tsuka-effort=none", *reports)
     result.assert_outcomes(passed=150)
     (line,) = [line for line in result.outlines if "saturated" in line]
     effort = written(pytester)["models"][0]["efforts"][0]
     assert effort["rejections"] == narrow.rejected
     assert 1 <= effort["allowedAtOnce"] <= 8
     assert f"--tsuka-concurrency={effort['allowedAtOnce']} would not" in line
+    assert written(pytester)["models"][0]["saturation"] == [line]
+    assert "the endpoint was saturated" in (pytester.path / "r.md").read_text(encoding="utf-8")
+    assert line in unescape((pytester.path / "r.html").read_text(encoding="utf-8"))
     assert {run["allowed"] for run in written(pytester)["verdicts"]} != {None}
 
 
