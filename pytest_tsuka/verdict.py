@@ -101,7 +101,7 @@ def _check_verdict(step: int, check: Check, result: Result) -> CheckVerdict:
     return {
         "step": step,
         "type": check.type,
-        "operands": check.written,
+        "operands": check.reported_operands,
         "weight": check.weight,
         "passed": result.passed,
         "reason": result.reason,

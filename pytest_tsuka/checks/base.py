@@ -89,7 +89,7 @@ class Check(BaseModel, ABC):
         return kept
 
     @cached_property
-    def written(self) -> JsonObject:
+    def reported_operands(self) -> JsonObject:
         """`operands`, worked out once for all the replies that the check looks at."""
         return self.operands()
 

@@ -58,7 +58,7 @@ def test_project_settings(page: Path, tmp_path: Path) -> None:
 def test_commands(page: Path) -> None:
     """Every `tsuka` command and option there is one of the program's, every option of pytest's one of the plugin's."""
     options = {o.flag for o in OPTIONS} | {f"--no-{o.flag[2:]}" for o in OPTIONS if o.negatable}
-    for line in "\n".join(blocks(page, "sh")).splitlines():
+    for line in "\n".join(blocks(page, "sh")).replace("\\\n", " ").splitlines():
         for part in re.split(r"&&|\|", line.partition("#")[0]):
             words = shlex.split(part)
             if words[:1] == ["tsuka"]:
