@@ -23,7 +23,7 @@ class Wire:
         if api_key:
             sent["Authorization"] = f"Bearer {api_key}"
         if endpoint.user:
-            pair = f"{endpoint.user}:{endpoint.password or ''}".encode()
+            pair = f"{endpoint.user}:{endpoint.password}".encode()
             sent["Authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
         self._proxied = not endpoint.loopback and _proxied()
         self._transport = AsyncHTTP11Transport()

@@ -193,7 +193,6 @@ class Controller:
     def _received(self, text: str) -> Verdict:
         """The verdict of a report: what was judged in this process a moment ago, else what a worker sent."""
         judged = self.state.judged
-        self.state.judged = None
         # Its strings are shared with other verdicts; a second copy of each would take most of a run's memory.
         verdict: Verdict = judged[1] if judged and judged[0] is text else json.loads(text)
         return verdict

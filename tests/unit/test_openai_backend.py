@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import email.utils
 import json
@@ -122,6 +123,36 @@ def test_loopback_never_goes_through_a_proxy(serve: Serve, monkeypatch: pytest.M
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "socks9://127.0.0.1:9")
     assert answered(serve(lambda r: "ok")).message["content"] == "ok"
+
+
+def test_the_proxy_of_the_environment_is_asked(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy gets the whole URL of what it is to fetch; the name of the host is its to resolve."""
+    proxy = serve(lambda r: "through the proxy")
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+    text = asyncio.run(said_by("http://models.invalid:8080/v1"))
+    assert text == "through the proxy"
+    assert [r.path for r in proxy.requests] == ["http://models.invalid:8080/v1/chat/completions"]
+
+
+@pytest.mark.parametrize("key", ["", "sk-not-this-one"])
+def test_credentials_of_the_url_are_sent_as_basic(serve: Serve, key: str) -> None:
+    """As in any HTTP client; they go before a key, which the environment may hold for another endpoint."""
+    endpoint = serve(lambda r: "ok")
+    asyncio.run(said_by(f"http://user:p%40ss@127.0.0.1:{endpoint.port}/v1", api_key=key))
+    scheme, _, coded = endpoint.requests[0].headers["authorization"].partition(" ")
+    assert (scheme, base64.b64decode(coded)) == ("Basic", b"user:p@ss")
+
+
+def test_a_key_is_sent_as_bearer_and_nothing_without_one(serve: Serve) -> None:
+    endpoint = serve(lambda r: "ok")
+    asyncio.run(said_by(endpoint.url, api_key="sk-1234"))
+    asyncio.run(said_by(endpoint.url))
+    assert [r.headers.get("authorization") for r in endpoint.requests] == ["Bearer sk-1234", None]
+
+
+async def said_by(url: str, **options: Any) -> Any:
+    async with OpenAIBackend(url, **options) as backend:
+        return (await backend.complete(request())).message["content"]
 
 
 def test_an_unknown_proxy_scheme_elsewhere_is_an_error_of_the_item(monkeypatch: pytest.MonkeyPatch) -> None:
