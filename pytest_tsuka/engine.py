@@ -149,7 +149,9 @@ class Engine(Generic[Key, Outcome]):
                 task.cancel()
             await asyncio.wait(others, timeout=2) if others else None
             while self._asked:
-                self._asked.popleft()[0].cancel()
+                future = self._asked.popleft()[0]
+                future.cancel()
+                future.set_running_or_notify_cancel()
 
     def _begin(self) -> None:
         """Starts what was asked for. The last entry goes last, so that whoever adds one to none wakes the loop."""
@@ -164,6 +166,7 @@ class Engine(Generic[Key, Outcome]):
         future = self._tasks.pop(task)
         if task.cancelled():
             future.cancel()
+            future.set_running_or_notify_cancel()  # whoever waits for it is told only now
         elif error := task.exception():
             future.set_exception(error)
         else:

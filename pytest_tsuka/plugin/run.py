@@ -135,9 +135,10 @@ class Feeder:
         """Waits where the terminal is not captured, so that the heartbeat can be seen."""
         if isinstance(item, PlayedItem):
             jobs = item.jobs()
-            if not all(job.done() for job in jobs):
+            waiting = [job for job in jobs if not job.done()]
+            if waiting:
                 self._state.before_waiting()
-            while concurrent.futures.wait(jobs, timeout=self._next_beat()).not_done:
+            while waiting and concurrent.futures.wait(waiting, timeout=self._next_beat()).not_done:
                 if self._controller_is_gone():
                     # The controller was interrupted: execnet would interrupt this worker only after 5 s.
                     raise KeyboardInterrupt

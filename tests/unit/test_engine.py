@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import functools
 import threading
 import time
@@ -81,6 +82,21 @@ def test_what_was_never_started_is_cancelled_at_the_end() -> None:
     futures = [running.prefetch(n, "m", lambda _: asyncio.sleep(60)) for n in range(50)]
     running.close()
     assert all(future.cancelled() for future in futures)
+
+
+def test_whoever_waits_for_a_job_that_is_cancelled_is_told() -> None:
+    """As by a backend whose own task ended: the item has an error then, and the run goes on."""
+    running = engine()
+
+    async def job(_: Any) -> None:
+        await asyncio.sleep(0.2)
+        raise asyncio.CancelledError
+
+    future = running.prefetch(1, "m", job)
+    assert not concurrent.futures.wait([future], timeout=10).not_done
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(0)
+    running.close()
 
 
 def test_waiting_until_it_is_idle() -> None:
