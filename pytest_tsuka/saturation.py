@@ -17,17 +17,14 @@ class Saturation:
     """`allowed` is the fewest conversations allowed at once, None where rejections never changed it.
 
     `queued` is the share (0..1) of the requests' seconds that the endpoint did not spend on them, by
-    its own figures; 0 where it reports none.
+    its own figures; 0 where it reports none. The least that any of them waited is the way there and
+    back, and no queue.
     """
 
     rejections: int
     requests: int
     allowed: int | None
     queued: float
-
-    @property
-    def saturated(self) -> bool:
-        return self.allowed is not None or self.queued >= MUCH_QUEUED
 
     def lines(self) -> list[str]:
         """What to tell the user; nothing where the endpoint kept up."""
@@ -49,10 +46,16 @@ class Saturation:
 def saturation(runs: Sequence[RunVerdict]) -> Saturation:
     """Over all conversations of these runs. Verdicts of older versions say nothing about it."""
     seconds = math.fsum(run["timing"].get("seconds") or 0.0 for run in runs)
-    service = math.fsum(s for run in runs for s in run["latencies"])
+    waits = [
+        ((run["timing"].get("seconds") or 0.0) - math.fsum(run["latencies"]), run["requests"])
+        for run in runs
+        if run["requests"]
+    ]
+    way = min((wait / requests for wait, requests in waits), default=0.0)
+    queued = math.fsum(wait - way * requests for wait, requests in waits)
     return Saturation(
         rejections=sum(run.get("rejections", 0) for run in runs),
         requests=sum(run["requests"] for run in runs),
         allowed=min((a for run in runs if (a := run.get("allowed")) is not None), default=None),
-        queued=max(0.0, 1.0 - service / seconds) if seconds else 0.0,
+        queued=max(0.0, queued / seconds) if seconds else 0.0,
     )

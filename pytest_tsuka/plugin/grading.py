@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,7 +56,8 @@ class ScenarioGrading:
         from pytest_tsuka.evaluation.records import Output
 
         item: dict[str, Any] = json.loads(text)
-        self._seen.setdefault(Path(item["path"]), set()).add((item["model"], item["effort"]))
+        path = Path(os.path.normpath(self._state.settings.folder / item["path"]))
+        self._seen.setdefault(path, set()).add((item["model"], item["effort"]))
         if not item["outputs"]:
             return
         keys = ("scenario", "model", "effort", "question", "provider", "wanted")

@@ -34,5 +34,4 @@ class PlayedItem(pytest.Item):
 
     def jobs(self) -> list[Future[Any]]:
         """The item's work, started if it is not yet; none where the outcome is known already."""
-        prefetch = self.state.prefetch
-        return [prefetch(self, run) for run in range(self.runs)]
+        return [self.state.prefetch(self, run) for run in range(self.runs)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from functools import cached_property
@@ -142,7 +143,7 @@ class ScenarioItem(PlayedItem):
         """What travels to the controller: the answers, and where they came from."""
         found = {
             "scenario": self.scenario.name,
-            "path": str(self.path),
+            "path": os.path.relpath(self.path, self.state.settings.folder),  # another host has it elsewhere
             "model": self.model.name,
             "effort": self.effort,
             "question": self.scenario.question_key,

@@ -115,7 +115,9 @@ class State:
     def place(self, path: Path) -> Path:
         """`suite.place`, each folder's links resolved once: a suite may have ten thousand files."""
         if path.parent not in self._folders:
-            self._folders[path.parent] = path.parent.resolve()
+            from pytest_tsuka.suite import place
+
+            self._folders[path.parent] = place(path).parent
         return self._folders[path.parent] / path.name
 
     def benchmark(self, path: Path) -> Benchmark:

@@ -18,6 +18,7 @@ import pytest
 
 from tests.conftest import LEAN, one_check, write_json
 from tests.endpoint import FakeEndpoint, Received
+from tests.film import FILM, REFERENCE, TRUE
 
 Serve = Callable[..., FakeEndpoint]
 Profiles = Callable[[], Any]
@@ -120,6 +121,20 @@ def test_two_hosts_give_the_profile_of_one_process(
     verdicts = json.loads((pytester.path / "r.json").read_text(encoding="utf-8"))["verdicts"]
     assert len(verdicts) == 72
     assert not any((folder / "models_profile.json").exists() or (folder / ".tsuka").exists() for folder in hosts)
+
+
+def test_scenarios_are_graded_by_the_files_of_this_host(pytester: pytest.Pytester, hosts: Hosts, serve: Serve) -> None:
+    """Answers come from wherever an item was played; reference and file names are the controller's."""
+    install(pytester.path, *hosts)
+    for folder in (pytester.path, *hosts):
+        write_json(folder / "benchmarks" / "scenarios", {"film": FILM, "film__reference": REFERENCE})
+    for host in hosts:  # a reference of theirs is never looked at for grading
+        write_json(host / "benchmarks" / "scenarios", {"film__reference": {**REFERENCE, "output": {"year": 1}}})
+    endpoint = serve(lambda _: json.dumps(TRUE))
+    result = spread(pytester, hosts, f"--tsuka-base-url={endpoint.url}", "--tsuka-json=r.json", "-k", "film")
+    result.assert_outcomes(passed=1)
+    (standings,) = json.loads((pytester.path / "r.json").read_text(encoding="utf-8"))["scenarios"]
+    assert {row["quality"] for row in standings["results"]} == {100.0}
 
 
 def test_another_suite_on_one_host_measures_nothing(

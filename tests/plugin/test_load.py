@@ -81,18 +81,29 @@ def test_an_endpoint_that_keeps_up_is_not_called_saturated(
 def test_a_queue_at_the_server_is_not_the_models_slowness(
     pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite
 ) -> None:
-    """The server reports 50 ms of work and 20 tokens per second; requests wait 0.3 s before that."""
-    suite(a=one_check("a"), b=one_check("b"))
+    """The server reports 50 ms of work and 20 tokens per second; all but the first request wait before that."""
+    suite(**{name: one_check(name) for name in "abc"})
     timings = {"prompt_ms": 10.0, "predicted_ms": 40.0, "predicted_per_second": 20.0}
     body = completion("yes", timings=timings)
-    result = run(serve(lambda _: Answer(json=body, delay=0.3)), "--tsuka-effort=none", "--tsuka-json=r.json")
-    result.assert_outcomes(passed=2)
+    endpoint = serve(lambda r: Answer(json=body, delay=0.05 if r.prompt.endswith("a") else 0.5))
+    result = run(endpoint, "--tsuka-effort=none", "--tsuka-json=r.json")
+    result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["the endpoint was saturated: requests spent 8?% of their time in its queue;*"])
     data = written(pytester)
-    assert [v["latencies"] for v in data["verdicts"]] == [[0.05], [0.05]]
+    assert [v["latencies"] for v in data["verdicts"]] == [[0.05], [0.05], [0.05]]
     effort = data["models"][0]["efforts"][0]
     assert effort["tokensPerSecond"] == pytest.approx(20.0)
-    assert effort["queuedShare"] == pytest.approx(1 - 0.1 / effort["seconds"])
+    waits = [v["timing"]["seconds"] - 0.05 for v in data["verdicts"]]
+    assert effort["queuedShare"] == pytest.approx((sum(waits) - 3 * min(waits)) / effort["seconds"])
+
+
+def test_the_way_to_a_far_endpoint_is_no_queue(pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite) -> None:
+    """Each request takes 0.3 s longer than the server worked on it."""
+    suite(**{name: one_check(name) for name in "abc"})
+    body = completion("yes", timings={"prompt_ms": 10.0, "predicted_ms": 40.0, "predicted_per_second": 20.0})
+    result = run(serve(lambda _: Answer(json=body, delay=0.35)), "--tsuka-effort=none", "--tsuka-json=r.json")
+    result.stdout.no_fnmatch_line("the endpoint was saturated*")
+    assert written(pytester)["models"][0]["efforts"][0]["queuedShare"] < 0.3
 
 
 def test_workers_share_the_ceiling(pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def problems(data: Any) -> list[str]:
         ({**OK, "checks": [{"type": "tool_called", "value": "f", "call": "all"}]}, "checks[0].call: must be 'any' or a valid integer, found string \"all\""),
         ({**OK, "checks": [{"type": "tool_calls", "value": [{"nmae": "f"}]}]}, "checks[0].value[0].name: is missing"),
         (b"\xff{}", "line 1: not UTF-8: byte 0xff"),
-        (b'{"a":\n 1,}', "line 2, column "),
+        (b'{"a":\n 1,}', f"line 2, column {3 if sys.version_info >= (3, 13) else 4}: not JSON"),
         (b'{"name": "a", "name": "b"}', "the key 'name' stands twice in one object"),
         (b'{"weight": NaN}', "NaN is not JSON"),
         (b"[1]", "must be one JSON object"),
