@@ -20,7 +20,7 @@ from pytest_tsuka.cli import main
 from pytest_tsuka.gold import scenario
 from pytest_tsuka.plugin import hookspecs
 from pytest_tsuka.plugin.options import OPTIONS
-from pytest_tsuka.suite import json_schema
+from pytest_tsuka.suite.files import json_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE_FIELDS = {

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 
 from perf.harness import table
-from pytest_tsuka.benchmark import Benchmark
 from pytest_tsuka.checks.base import Subject
 from pytest_tsuka.conversation import Reply, ToolCall
-from pytest_tsuka.suite import parse_benchmark
+from pytest_tsuka.suite.benchmark import Benchmark
+from pytest_tsuka.suite.files import parse_benchmark
 
 TEXT = "Dublin is the capital of Ireland, and yes, it lies on the sea. " * 6
 JSON = json.dumps({"city": "Dublin", "people": [{"name": "Ada", "born": 1815}] * 5, "open": True})

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from pytest_tsuka.jsonfind import find_json
+from pytest_tsuka.text.json_find import find_json
 
 FRAGMENTS = [
     *'{}[]",:\\`\n', '{"a":', '{"a": 1}', "[1, 2]", '"x"', "{a:1}", "{'a': 'b'}", "```json\n", "```\n", "// c\n",

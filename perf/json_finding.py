@@ -17,7 +17,7 @@ from typing import Any
 import json_repair
 
 from perf.harness import table
-from pytest_tsuka.jsonfind import FoundJson, find_json
+from pytest_tsuka.text.json_find import FoundJson, find_json
 
 Json = Any
 BROKEN: tuple[Callable[[str], str], ...] = (

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from pytest_tsuka.gold.assignment import pair
+from pytest_tsuka.gold.comparison import Vectors
 from pytest_tsuka.gold.fields import Scoring, fields_of
-from pytest_tsuka.gold.ladder import Vectors
-from pytest_tsuka.gold.lists import pair
 
 FIELDS = ("name", "city", "year", "price", "kind", "note")
 

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perf.harness import table
-from pytest_tsuka.benchmark import Benchmark
 from pytest_tsuka.conversation import Conversation, Reply, Turn
-from pytest_tsuka.store import Store
-from pytest_tsuka.suite import parse_benchmark
-from pytest_tsuka.verdict import Verdict, judge
+from pytest_tsuka.scoring.verdict import Verdict, judge
+from pytest_tsuka.store.database import Store
+from pytest_tsuka.suite.benchmark import Benchmark
+from pytest_tsuka.suite.files import parse_benchmark
 
 BATCH = 100
 """Verdicts that a run keeps together at most when nothing has to be waited for."""

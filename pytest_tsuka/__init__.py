@@ -13,13 +13,13 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "BackendError": "errors",
-    "Benchmark": "benchmark",
+    "Benchmark": "suite.benchmark",
     "BenchmarkError": "errors",
     "Check": "checks",
     "Conversation": "conversation",
     "EffortRefused": "errors",
     "Exchange": "conversation",
-    "ModelProfiles": "profile",
+    "ModelProfiles": "profile.file",
     "OpenAIBackend": "backends.openai",
     "ProfileError": "errors",
     "Reply": "conversation",
@@ -28,17 +28,17 @@ _PLACES = {
     "ScriptedBackend": "backends.scripted",
     "SettingsError": "errors",
     "Subject": "checks",
-    "Suite": "suite",
-    "TierPolicy": "scoring",
+    "Suite": "suite.files",
+    "TierPolicy": "scoring.tiers",
     "Timing": "conversation",
     "TsukaError": "errors",
     "Usage": "conversation",
-    "compute_tier": "scoring",
-    "find_json": "jsonfind",
-    "judge": "verdict",
-    "play": "playing",
-    "read_suite": "suite",
-    "tests_hash": "suite",
+    "compute_tier": "scoring.tiers",
+    "find_json": "text.json_find",
+    "judge": "scoring.verdict",
+    "play": "runner.play",
+    "read_suite": "suite.files",
+    "tests_hash": "suite.files",
 }
 
 __all__ = ["__version__", *_PLACES]
@@ -46,7 +46,6 @@ __all__ = ["__version__", *_PLACES]
 if TYPE_CHECKING:
     from pytest_tsuka.backends.openai import OpenAIBackend as OpenAIBackend
     from pytest_tsuka.backends.scripted import ScriptedBackend as ScriptedBackend
-    from pytest_tsuka.benchmark import Benchmark as Benchmark
     from pytest_tsuka.checks import Check as Check
     from pytest_tsuka.checks import Result as Result
     from pytest_tsuka.checks import Subject as Subject
@@ -61,16 +60,17 @@ if TYPE_CHECKING:
     from pytest_tsuka.errors import ProfileError as ProfileError
     from pytest_tsuka.errors import SettingsError as SettingsError
     from pytest_tsuka.errors import TsukaError as TsukaError
-    from pytest_tsuka.jsonfind import find_json as find_json
-    from pytest_tsuka.playing import play as play
-    from pytest_tsuka.profile import ModelProfiles as ModelProfiles
+    from pytest_tsuka.profile.file import ModelProfiles as ModelProfiles
     from pytest_tsuka.protocols import Request as Request
-    from pytest_tsuka.scoring import TierPolicy as TierPolicy
-    from pytest_tsuka.scoring import compute_tier as compute_tier
-    from pytest_tsuka.suite import Suite as Suite
-    from pytest_tsuka.suite import read_suite as read_suite
-    from pytest_tsuka.suite import tests_hash as tests_hash
-    from pytest_tsuka.verdict import judge as judge
+    from pytest_tsuka.runner.play import play as play
+    from pytest_tsuka.scoring.tiers import TierPolicy as TierPolicy
+    from pytest_tsuka.scoring.tiers import compute_tier as compute_tier
+    from pytest_tsuka.scoring.verdict import judge as judge
+    from pytest_tsuka.suite.benchmark import Benchmark as Benchmark
+    from pytest_tsuka.suite.files import Suite as Suite
+    from pytest_tsuka.suite.files import read_suite as read_suite
+    from pytest_tsuka.suite.files import tests_hash as tests_hash
+    from pytest_tsuka.text.json_find import find_json as find_json
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_tsuka.errors import SettingsError, unknown_name
-from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.text.json_types import JsonObject
 
 EFFORTS = ("none", "low", "medium", "xhigh")
 """In ascending cost."""

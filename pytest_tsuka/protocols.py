@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_tsuka.conversation import Exchange
-from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.text.json_types import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

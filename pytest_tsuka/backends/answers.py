@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from pytest_tsuka.conversation import Exchange, Timing, Usage
-from pytest_tsuka.jsontypes import JsonObject, shorten
+from pytest_tsuka.text.json_types import JsonObject, shorten
 
 LONGEST_WAIT = 120.0
 """Seconds of Retry-After that are waited for; a server that asks for more has said no."""

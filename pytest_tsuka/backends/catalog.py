@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tsuka.errors import SettingsError
-from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.text.json_types import JsonObject
 
 EMBEDDED = "embedded"
 

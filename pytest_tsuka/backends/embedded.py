@@ -12,8 +12,8 @@ from typing import Any
 from pytest_tsuka.backends.openai import Limits, OpenAIBackend
 from pytest_tsuka.conversation import Exchange
 from pytest_tsuka.errors import BackendError
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.protocols import Request
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 CONTEXT = 4096
 NEW_TOKENS = 256

@@ -7,8 +7,8 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_tsuka.backends.http.urls import Redactor, read_base_url
 from pytest_tsuka.backends.listing import cause_of
-from pytest_tsuka.backends.urls import Redactor, read_base_url
 from pytest_tsuka.errors import BackendError, SettingsError
 from pytest_tsuka.protocols import Embedder
 

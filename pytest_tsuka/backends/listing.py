@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_tsuka.backends.urls import Redactor, read_base_url
+from pytest_tsuka.backends.http.urls import Redactor, read_base_url
 from pytest_tsuka.errors import BackendError
-from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.text.json_types import JsonObject
 
 
 def cause_of(error: BaseException) -> str:

@@ -13,22 +13,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
-from pytest_tsuka.backends.health import Health, Learned
+from pytest_tsuka.backends.circuit_breaker import Health, Learned
+from pytest_tsuka.backends.concurrency import heard, pause
+from pytest_tsuka.backends.http.sse import Completion, StreamBroken, events
+from pytest_tsuka.backends.http.urls import HIDDEN, Endpoint, Redactor, read_base_url
 from pytest_tsuka.backends.listing import cause_of, list_models
-from pytest_tsuka.backends.pacing import Pacer
-from pytest_tsuka.backends.sse import Completion, StreamBroken, events
-from pytest_tsuka.backends.urls import HIDDEN, Endpoint, Redactor, read_base_url
+from pytest_tsuka.backends.rate_limit import Pacer
 from pytest_tsuka.conversation import Exchange, Load
 from pytest_tsuka.efforts import effort_fields
 from pytest_tsuka.errors import BackendError, closest
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
 from pytest_tsuka.protocols import Request
-from pytest_tsuka.slots import heard, pause
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 if TYPE_CHECKING:
     import httpx
 
-    from pytest_tsuka.backends.wire import Wire
+    from pytest_tsuka.backends.http.client import Wire
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
 
@@ -110,7 +110,7 @@ class OpenAIBackend:
     async def __aenter__(self) -> OpenAIBackend:
         import httpx
 
-        from pytest_tsuka.backends.wire import Wire
+        from pytest_tsuka.backends.http.client import Wire
 
         limits = self._limits
         try:

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 from pytest_tsuka.conversation import Exchange
 from pytest_tsuka.errors import BackendError, EffortRefused, ReplayMiss, SettingsError
-from pytest_tsuka.jsontypes import JsonObject
-from pytest_tsuka.normal_text import without_surrogates
 from pytest_tsuka.protocols import Backend, Request
+from pytest_tsuka.text.json_types import JsonObject
+from pytest_tsuka.text.normalise import without_surrogates
 
 RECORD_FORMAT = 1
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from pytest_tsuka.conversation import Exchange
-from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.protocols import Request
+from pytest_tsuka.text.json_types import JsonObject
 
 Answer = str | JsonObject | Exchange
 

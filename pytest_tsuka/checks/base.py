@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pytest_tsuka.conversation import Reply, ToolCall
-from pytest_tsuka.js_regex import PatternError, PatternTimeout, check_flags, compile_pattern, find
-from pytest_tsuka.json_paths import PathError, parse_path
-from pytest_tsuka.jsonfind import FoundJson, NoJson, find_json
-from pytest_tsuka.jsontypes import JsonObject, shorten
+from pytest_tsuka.text.js_regex import PatternError, PatternTimeout, check_flags, compile_pattern, find
+from pytest_tsuka.text.json_find import FoundJson, NoJson, find_json
+from pytest_tsuka.text.json_paths import PathError, parse_path
+from pytest_tsuka.text.json_types import JsonObject, shorten
 
 
 class Result(NamedTuple):

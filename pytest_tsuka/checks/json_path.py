@@ -8,10 +8,10 @@ from pydantic import JsonValue, field_validator, model_validator
 
 from pytest_tsuka.checks.base import Check, Count, Flags, Path, Pattern, Result, Subject, compiles, search
 from pytest_tsuka.checks.schemas import Schema, schema_problem, violations
-from pytest_tsuka.json_paths import equal, look_up
-from pytest_tsuka.jsonfind import NoJson
-from pytest_tsuka.jsontypes import ABSENT, JSON_TYPES, Found, is_absent, is_integer, json_type, shown
-from pytest_tsuka.normal_text import normalise
+from pytest_tsuka.text.json_find import NoJson
+from pytest_tsuka.text.json_paths import equal, look_up
+from pytest_tsuka.text.json_types import ABSENT, JSON_TYPES, Found, is_absent, is_integer, json_type, shown
+from pytest_tsuka.text.normalise import normalise
 
 
 class JsonValid(Check):

@@ -6,8 +6,8 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_tsuka.js_regex import PatternTimeout, find
-from pytest_tsuka.jsontypes import JsonValue, shorten
+from pytest_tsuka.text.js_regex import PatternTimeout, find
+from pytest_tsuka.text.json_types import JsonValue, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,8 +20,8 @@ from pytest_tsuka.checks.base import (
     quoted,
     search,
 )
-from pytest_tsuka.js_regex import find
-from pytest_tsuka.normal_text import filled_lines, fold, normalise_operand, strip_edges, words
+from pytest_tsuka.text.js_regex import find
+from pytest_tsuka.text.normalise import filled_lines, fold, normalise_operand, strip_edges, words
 
 
 def _one_word(value: str) -> str:

@@ -24,8 +24,8 @@ from pytest_tsuka.checks.json_path import difference
 from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.conversation import ToolCall
 from pytest_tsuka.errors import closest
-from pytest_tsuka.json_paths import equal, look_up
-from pytest_tsuka.jsontypes import is_absent, shorten, shown
+from pytest_tsuka.text.json_paths import equal, look_up
+from pytest_tsuka.text.json_types import is_absent, shorten, shown
 
 WhichCall = Literal["any"] | Count
 ArgumentPath = Annotated[Path, Field(min_length=1)]

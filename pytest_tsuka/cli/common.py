@@ -14,14 +14,14 @@ from typing import Any, TypeVar, cast
 import click
 
 from pytest_tsuka.errors import BenchmarkError, SettingsError, TsukaError
-from pytest_tsuka.evaluation.clients import Clients
-from pytest_tsuka.evaluation.project import Project, read_project
-from pytest_tsuka.evaluation.records import Records
 from pytest_tsuka.gold.scenario import Scenario, Scenarios
-from pytest_tsuka.report.escape import printable
+from pytest_tsuka.grading.clients import Clients
+from pytest_tsuka.grading.project import Project, read_project
 from pytest_tsuka.report.scenarios import Line
-from pytest_tsuka.store import Store
-from pytest_tsuka.suite import standard_suite
+from pytest_tsuka.store.database import Store
+from pytest_tsuka.store.records import Records
+from pytest_tsuka.suite.files import standard_suite
+from pytest_tsuka.text.escape import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

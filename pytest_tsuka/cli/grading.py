@@ -14,19 +14,19 @@ import click
 from pytest_tsuka.cli.common import Group, Place, clients, endpoint_options, place_options, project, show
 from pytest_tsuka.conversation import Usage
 from pytest_tsuka.errors import BackendError, GoldReferenceError, SettingsError, unknown_name
-from pytest_tsuka.evaluation.embedding import embed_texts
-from pytest_tsuka.evaluation.passes import GradingPass
-from pytest_tsuka.evaluation.standings import Standings, standings
-from pytest_tsuka.evaluation.verified import verified_reference
 from pytest_tsuka.gold.calibration import calibrate, labelled
 from pytest_tsuka.gold.calibration import texts as calibration_texts
 from pytest_tsuka.gold.judge_check import JudgeReport, judge_report, known_verdicts
 from pytest_tsuka.gold.scenario import Embedding, Judge
 from pytest_tsuka.gold.values import certainly_different
+from pytest_tsuka.grading.embed import embed_texts
+from pytest_tsuka.grading.passes import GradingPass
+from pytest_tsuka.grading.standings import Standings, standings
+from pytest_tsuka.grading.verified import verified_reference
 from pytest_tsuka.protocols import Backend, Request
-from pytest_tsuka.replies import read_reply
-from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.report.scenarios import DEFINITIONS, dollars, fields, revisions, table
+from pytest_tsuka.runner.reply import read_reply
+from pytest_tsuka.text.escape import one_line
 
 prices_option = click.option(
     "--prices", type=click.Path(path_type=Path), help="JSON file: {model: {in, out}}, dollars per million tokens."

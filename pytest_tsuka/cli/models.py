@@ -11,18 +11,18 @@ from typing import Any
 import click
 
 from pytest_tsuka.backends.catalog import chat_models
+from pytest_tsuka.backends.http.urls import read_base_url
 from pytest_tsuka.backends.listing import list_models
 from pytest_tsuka.backends.openai import Limits, OpenAIBackend
-from pytest_tsuka.backends.urls import read_base_url
 from pytest_tsuka.backends.weights import SMOLLM2, ensure_weights, find_weights
 from pytest_tsuka.cli.common import api_key, endpoint, endpoint_options
 from pytest_tsuka.conversation import Exchange
 from pytest_tsuka.efforts import EFFORTS
 from pytest_tsuka.errors import BackendError, EffortRefused, closest
-from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.protocols import Request
-from pytest_tsuka.replies import read_reply
-from pytest_tsuka.report.escape import one_line
+from pytest_tsuka.runner.reply import read_reply
+from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.json_types import JsonObject
 
 LOCAL = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 """The usual ports of servers on this machine."""

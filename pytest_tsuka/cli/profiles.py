@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from pytest_tsuka.errors import SettingsError, unknown_name
-from pytest_tsuka.json_files import Unreadable, read_json
-from pytest_tsuka.profile import ModelProfiles
-from pytest_tsuka.report.escape import one_line
-from pytest_tsuka.scoring import CATEGORY_NAMES
-from pytest_tsuka.suite import standard_suite, tests_hash
+from pytest_tsuka.profile.file import ModelProfiles
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.suite.files import standard_suite, tests_hash
+from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.json_files import Unreadable, read_json
 
 profile_option = click.option(
     "--profile", type=click.Path(path_type=Path), default=Path("models_profile.json"), show_default=True,

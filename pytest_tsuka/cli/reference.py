@@ -13,16 +13,16 @@ import click
 
 from pytest_tsuka.cli.common import Group, Place, clients, endpoint_options, place_options, project
 from pytest_tsuka.errors import GoldReferenceError, SettingsError
-from pytest_tsuka.evaluation.asking import ask
-from pytest_tsuka.evaluation.standings import median_run
 from pytest_tsuka.gold import reference as gold
 from pytest_tsuka.gold.places import set_value, value_at
 from pytest_tsuka.gold.reference import Evidence, Reference, Revision, read_reference, reference_lock, write_reference
 from pytest_tsuka.gold.scenario import Judge, Scenario, reference_file
-from pytest_tsuka.json_files import Unreadable, read_json
-from pytest_tsuka.jsontypes import JsonValue, shown
-from pytest_tsuka.report.escape import one_line
+from pytest_tsuka.grading.ask import ask
+from pytest_tsuka.grading.standings import median_run
 from pytest_tsuka.report.scenarios import dollars
+from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.json_files import Unreadable, read_json
+from pytest_tsuka.text.json_types import JsonValue, shown
 
 
 @click.group(cls=Group)

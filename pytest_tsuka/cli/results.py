@@ -11,13 +11,14 @@ import click
 
 from pytest_tsuka.cli.common import Place, place_options
 from pytest_tsuka.errors import SettingsError
-from pytest_tsuka.profile import is_profile_file, merge_profiles, update_profiles, write_atomically
-from pytest_tsuka.profile_entries import apply_to_profiles
+from pytest_tsuka.files import write_atomically
+from pytest_tsuka.profile.entries import apply_to_profiles
+from pytest_tsuka.profile.file import is_profile_file, merge_profiles, update_profiles
 from pytest_tsuka.report.diff import compare, markdown, text_lines
-from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.report.html import html_page
 from pytest_tsuka.report.merged import merge_documents, stored_document
 from pytest_tsuka.report.results import RESULT_FORMAT
+from pytest_tsuka.text.escape import one_line
 
 JsonFile = click.Path(path_type=Path)
 

@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_tsuka.gold.comparison import Comparison, Vectors, compare
     from pytest_tsuka.gold.consolidation import consolidate
+    from pytest_tsuka.gold.enrichment import Grade, LeafGrade, grade
     from pytest_tsuka.gold.fields import Field, Scoring, fields_of
-    from pytest_tsuka.gold.grading import Grade, LeafGrade, grade
-    from pytest_tsuka.gold.ladder import Comparison, Vectors, compare
     from pytest_tsuka.gold.ranking import RankedResult, Ranking, rank
     from pytest_tsuka.gold.reference import (
         Finding,
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
-    "Comparison": "ladder",
+    "Comparison": "comparison",
     "Field": "fields",
     "Finding": "reference",
-    "Grade": "grading",
-    "LeafGrade": "grading",
+    "Grade": "enrichment",
+    "LeafGrade": "enrichment",
     "RankedResult": "ranking",
     "Ranking": "ranking",
     "Reference": "reference",
     "Revision": "reference",
     "Scoring": "fields",
-    "Vectors": "ladder",
-    "compare": "ladder",
+    "Vectors": "comparison",
+    "compare": "comparison",
     "consolidate": "consolidation",
     "fields_of": "fields",
-    "grade": "grading",
+    "grade": "enrichment",
     "rank": "ranking",
     "read_reference": "reference",
     "reject": "reference",

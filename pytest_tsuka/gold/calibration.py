@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from math import nextafter
 
-from pytest_tsuka.gold.ladder import Vectors
+from pytest_tsuka.gold.comparison import Vectors
 from pytest_tsuka.gold.values import certainly_different
 
 ACCEPTED_NEAR_MISSES: Mapping[str, float] = {"lenient": 0.20, "balanced": 0.05, "strict": 0.0}

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from pytest_tsuka.gold.comparison import compare
 from pytest_tsuka.gold.fields import Field as AnswerField
-from pytest_tsuka.gold.ladder import compare
 from pytest_tsuka.gold.places import set_value, value_at
 from pytest_tsuka.gold.reference import Evidence, Finding, Reference, Revision, timestamp
-from pytest_tsuka.jsontypes import JsonValue
+from pytest_tsuka.text.json_types import JsonValue
 
 STRENGTH: dict[str, int] = {"samples": 3, "judged_wrong": 2, "better": 1, "filled_blank": 1}
 """What the samples prove comes before a verdict that the value is wrong, and that before a better answer."""

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pytest_tsuka.gold.comparison import Comparison, is_empty
 from pytest_tsuka.gold.fields import Field, describe
 from pytest_tsuka.gold.judge import Asked, Judged, Question, RubricQuestion, read_rubric, read_verdict, settle, unblind
-from pytest_tsuka.gold.ladder import Comparison, is_empty
 from pytest_tsuka.gold.values import normal_text
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 Known = Callable[[Asked], Sequence[str] | None]
 """The replies to a question (two when it was asked in both orders), or None while it is open."""
@@ -109,6 +109,6 @@ def _texts(value: JsonValue, path: str) -> Iterable[tuple[str, str]]:
 
 def short_texts(value: JsonValue) -> list[str]:
     """The texts of an answer or reference that similarity may decide."""
-    from pytest_tsuka.gold.ladder import LONGEST_SHORT_TEXT
+    from pytest_tsuka.gold.comparison import LONGEST_SHORT_TEXT
 
     return list(dict.fromkeys(text for _, text in _texts(value, "") if text and len(text) <= LONGEST_SHORT_TEXT))

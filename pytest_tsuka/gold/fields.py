@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_tsuka.errors import SettingsError, unknown_name
-from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.text.json_types import JsonObject
 
 Kind = Literal["text", "free_text", "number", "boolean", "date", "code", "any"]
 

@@ -9,11 +9,11 @@ from typing import Literal, cast
 
 from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.errors import GoldReferenceError
-from pytest_tsuka.gold.grading import Grade, LeafGrade
-from pytest_tsuka.gold.ladder import is_empty
+from pytest_tsuka.gold.comparison import is_empty
+from pytest_tsuka.gold.enrichment import Grade, LeafGrade
 from pytest_tsuka.gold.places import set_value, value_at
 from pytest_tsuka.gold.reference import Finding
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 
 def findings_of(

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
-from pytest_tsuka.gold.ladder import Comparison
-from pytest_tsuka.jsonfind import FoundJson, find_json
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.gold.comparison import Comparison
+from pytest_tsuka.text.json_find import FoundJson, find_json
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 PROMPT_VERSION = 2
 """Part of every question's key: raised when the prompt changes, so that old answers are not taken for new ones."""

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 
 from pytest_tsuka.gold.judge import Question, Verdict, read_verdict, unblind
-from pytest_tsuka.jsontypes import JsonObject
+from pytest_tsuka.text.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 from pytest_tsuka.errors import GoldReferenceError
-from pytest_tsuka.json_paths import look_up, parse_path
-from pytest_tsuka.jsontypes import JsonValue, is_absent
+from pytest_tsuka.text.json_paths import look_up, parse_path
+from pytest_tsuka.text.json_types import JsonValue, is_absent
 
 
 def value_at(output: JsonValue, path: str) -> JsonValue:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.errors import GoldReferenceError, Problem, closest
 from pytest_tsuka.gold.places import changed_paths, overlap, set_value, value_at
-from pytest_tsuka.jsontypes import JsonObject, JsonValue
+from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 Evidence = Literal["samples", "judged_wrong", "better", "filled_blank"]
 Source = Literal["generated", "pasted", "record", "edited"]
@@ -140,7 +140,7 @@ def _adopt_hand_edits(reference: Reference) -> None:
 
 def write_reference(file: Path, reference: Reference) -> None:
     """Replaces the file atomically."""
-    from pytest_tsuka.profile import write_atomically
+    from pytest_tsuka.files import write_atomically
 
     reference.saved = _digest(reference.output)
     write_atomically(file, json.dumps(reference.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")

@@ -16,10 +16,10 @@ from pytest_tsuka.checks.schemas import schema_problem
 from pytest_tsuka.errors import Problem, ScenarioError, SettingsError, unknown_name
 from pytest_tsuka.gold.fields import Scoring, field_paths
 from pytest_tsuka.gold.ranking import Ranking
-from pytest_tsuka.json_files import Unreadable, read_json
-from pytest_tsuka.jsontypes import JsonObject
-from pytest_tsuka.located import located
-from pytest_tsuka.suite import SCHEMA_ID
+from pytest_tsuka.suite.files import SCHEMA_ID
+from pytest_tsuka.suite.problems import located
+from pytest_tsuka.text.json_files import Unreadable, read_json
+from pytest_tsuka.text.json_types import JsonObject
 
 Kind = Literal["enrichment", "sample_generation", "schema_generation"]
 KINDS: tuple[Kind, ...] = ("enrichment", "sample_generation", "schema_generation")

@@ -13,7 +13,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_tsuka.normal_text import fold, normalise_operand
+from pytest_tsuka.text.normalise import fold, normalise_operand
 
 # --- text ----------------------------------------------------------------------------------
 

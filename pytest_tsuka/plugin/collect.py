@@ -14,12 +14,10 @@ import pytest
 
 from pytest_tsuka.backends.catalog import Model
 from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, SettingsError
-from pytest_tsuka.normal_text import without_surrogates
 from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import State, state_of
 from pytest_tsuka.protocols import Backend
-from pytest_tsuka.report.escape import one_line, printable
-from pytest_tsuka.verdict import (
+from pytest_tsuka.scoring.verdict import (
     ERROR,
     PASSED,
     REFUSED,
@@ -34,10 +32,12 @@ from pytest_tsuka.verdict import (
     score_text,
     vacuous_warning,
 )
+from pytest_tsuka.text.escape import one_line, printable
+from pytest_tsuka.text.normalise import without_surrogates
 
 if TYPE_CHECKING:
-    from pytest_tsuka.benchmark import Benchmark
     from pytest_tsuka.conversation import Conversation
+    from pytest_tsuka.suite.benchmark import Benchmark
 
 
 SCENARIOS = "scenarios"
@@ -143,7 +143,7 @@ class EffortItem(PlayedItem):
         return self.state.settings.repeats
 
     def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
-        from pytest_tsuka.playing import play
+        from pytest_tsuka.runner.play import play
 
         label = f"{self.benchmark.name}[{self.effort}]" + (f" run {run + 1}" if run else "")
         text_calls = self.state.settings.text_calls

@@ -12,7 +12,7 @@ from pytest_tsuka.plugin.collect import as_transport
 from pytest_tsuka.plugin.options import Settings, read_settings
 from pytest_tsuka.plugin.session import Controller, ReportWriter
 from pytest_tsuka.plugin.state import State, find_state, usage_error
-from pytest_tsuka.scoring import TIERS, TierPolicy
+from pytest_tsuka.scoring.tiers import TIERS, TierPolicy
 
 
 def configure(config: pytest.Config, names: list[str]) -> None:
@@ -47,7 +47,7 @@ def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]
         # On CI pytest's summary repeats every failure whole; ours are several lines long and stand above it.
         config.option.force_short_summary = True
         return frozenset()
-    from pytest_tsuka.suite import place
+    from pytest_tsuka.suite.files import place
 
     here = config.invocation_params.dir
     named = set()

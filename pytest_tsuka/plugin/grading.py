@@ -14,10 +14,10 @@ from pytest_tsuka.plugin.collect import SCENARIOS
 from pytest_tsuka.plugin.state import State
 
 if TYPE_CHECKING:
-    from pytest_tsuka.evaluation.passes import PassOutcome
-    from pytest_tsuka.evaluation.records import Records
-    from pytest_tsuka.evaluation.standings import Standings
-    from pytest_tsuka.store import Store
+    from pytest_tsuka.grading.passes import PassOutcome
+    from pytest_tsuka.grading.standings import Standings
+    from pytest_tsuka.store.database import Store
+    from pytest_tsuka.store.records import Records
 
 
 _NO_PROPERTY = ("model", "effort", "output")
@@ -38,8 +38,8 @@ class ScenarioGrading:
 
     def resume(self, store: Store) -> None:
         """Notes which answers a broken-off run had come to: they are not asked for again."""
-        from pytest_tsuka.evaluation.records import Records
         from pytest_tsuka.gold.scenario import Scenarios
+        from pytest_tsuka.store.records import Records
 
         state, records = self._state, Records(store)
         if not state.settings.scenarios:
@@ -53,7 +53,7 @@ class ScenarioGrading:
 
     def receive(self, text: str, store: Store | None, run: int) -> None:
         """An item's answers. Without a store they live as long as this process."""
-        from pytest_tsuka.evaluation.records import Output
+        from pytest_tsuka.store.records import Output
 
         item: dict[str, Any] = json.loads(text)
         path = Path(os.path.normpath(self._state.settings.folder / item["path"]))
@@ -69,8 +69,8 @@ class ScenarioGrading:
             self.problems.append(f"the answers of {item['model']} to {item['scenario']} were not kept: {error}")
 
     def _open(self, store: Store | None) -> Records:
-        from pytest_tsuka.evaluation.records import Records
-        from pytest_tsuka.store import Store
+        from pytest_tsuka.store.database import Store
+        from pytest_tsuka.store.records import Records
 
         if self._records is None:
             if store is None:
@@ -100,10 +100,10 @@ class ScenarioGrading:
                 self.problems.append(f"{path.name} was not graded: {error}")
 
     def _grade_one(self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, say: Any) -> None:
-        from pytest_tsuka.evaluation.passes import GradingPass
-        from pytest_tsuka.evaluation.standings import standings
-        from pytest_tsuka.evaluation.verified import verified_reference
         from pytest_tsuka.gold.scenario import read_scenario
+        from pytest_tsuka.grading.passes import GradingPass
+        from pytest_tsuka.grading.standings import standings
+        from pytest_tsuka.grading.verified import verified_reference
 
         settings, project = self._state.settings, self._state.project
         scenario = read_scenario(path)
@@ -131,7 +131,7 @@ class ScenarioGrading:
         """Figures of every result for JUnit's suite properties, named as in the result file."""
         if not self.standings:
             return {}
-        from pytest_tsuka.evaluation.standings import plain_row
+        from pytest_tsuka.grading.standings import plain_row
 
         found: dict[str, str] = {}
         for table in self.standings:

@@ -8,9 +8,9 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tsuka.checks import Check
-    from pytest_tsuka.jsontypes import JsonObject
     from pytest_tsuka.protocols import Backend, Embedder
-    from pytest_tsuka.scoring import TierPolicy
+    from pytest_tsuka.scoring.tiers import TierPolicy
+    from pytest_tsuka.text.json_types import JsonObject
 
 
 @pytest.hookspec

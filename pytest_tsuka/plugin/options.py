@@ -16,8 +16,8 @@ from pytest_tsuka.efforts import EFFORT_STYLES, EFFORTS
 
 if TYPE_CHECKING:
     from pytest_tsuka.backends.catalog import Model
-    from pytest_tsuka.gate import Requirement
-    from pytest_tsuka.scoring import TierPolicy
+    from pytest_tsuka.scoring.gate import Requirement
+    from pytest_tsuka.scoring.tiers import TierPolicy
 
 IniType = Literal["string", "args", "int", "float", "bool", "linelist"]
 
@@ -248,10 +248,10 @@ class Settings:
 def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -> Settings:
     """The settings of a run that measures `names`. Raises SettingsError naming option and mend."""
     from pytest_tsuka.backends.catalog import read_model
-    from pytest_tsuka.backends.urls import read_base_url
+    from pytest_tsuka.backends.http.urls import read_base_url
     from pytest_tsuka.errors import SettingsError
-    from pytest_tsuka.gate import read_requirement
-    from pytest_tsuka.suite import standard_suite
+    from pytest_tsuka.scoring.gate import read_requirement
+    from pytest_tsuka.suite.files import standard_suite
 
     values = {option.key: _value(config, option) for option in OPTIONS}
     folder = config.rootpath / values["tsuka_benchmarks"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_tsuka.jsontypes import JsonObject
     from pytest_tsuka.plugin.options import Settings
+    from pytest_tsuka.text.json_types import JsonObject
 
 
 def outputs(document: JsonObject, settings: Settings) -> Iterator[tuple[str, str, Path, Callable[[], str]]]:
@@ -37,7 +37,7 @@ def plain(document: JsonObject) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    from pytest_tsuka.profile import write_atomically
+    from pytest_tsuka.files import write_atomically
 
     write_atomically(path, text)
 

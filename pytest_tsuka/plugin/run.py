@@ -12,10 +12,10 @@ import pytest
 
 from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import JobKey, State, state_of
-from pytest_tsuka.report.escape import one_line
+from pytest_tsuka.text.escape import one_line
 
 if TYPE_CHECKING:
-    from pytest_tsuka.engine import Engine
+    from pytest_tsuka.runner.engine import Engine
 
 AHEAD = 4
 """Conversations kept started ahead of pytest's loop, as a multiple of the concurrency."""
@@ -44,7 +44,7 @@ def running_engine(session: pytest.Session) -> Iterator[None]:
     ):
         yield
         return
-    from pytest_tsuka.engine import Engine
+    from pytest_tsuka.runner.engine import Engine
 
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     _fetch_weights(state, items, terminal)

@@ -14,15 +14,15 @@ import pytest
 
 from pytest_tsuka.backends.catalog import Model, node_labels
 from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, GoldReferenceError, SettingsError
-from pytest_tsuka.normal_text import without_surrogates
 from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import state_of
 from pytest_tsuka.protocols import Backend
-from pytest_tsuka.report.escape import one_line, printable
+from pytest_tsuka.text.escape import one_line, printable
+from pytest_tsuka.text.normalise import without_surrogates
 
 if TYPE_CHECKING:
-    from pytest_tsuka.evaluation.records import Output
     from pytest_tsuka.gold.scenario import Scenario
+    from pytest_tsuka.store.records import Output
 
 
 class ScenarioFile(pytest.File):
@@ -81,7 +81,7 @@ class ScenarioItem(PlayedItem):
         return self.scenario.repeats
 
     def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
-        from pytest_tsuka.evaluation.asking import ask
+        from pytest_tsuka.grading.ask import ask
 
         label = f"{self.scenario.name}[{self.effort}]" + (f" run {run + 1}" if run else "")
         return lambda backend: ask(self.scenario.messages, self.model.name, self.effort, backend, label)
@@ -100,7 +100,7 @@ class ScenarioItem(PlayedItem):
     @cached_property
     def why_not(self) -> str | None:
         """Why no answer is asked for: nothing to grade it against. Read once, however often jobs are started."""
-        from pytest_tsuka.evaluation.verified import verified_reference
+        from pytest_tsuka.grading.verified import verified_reference
 
         try:
             verified_reference(self.path, self.scenario)

@@ -19,15 +19,15 @@ from pytest_tsuka.plugin.grading import ScenarioGrading
 from pytest_tsuka.plugin.outputs import append_summary, outputs, write_text
 from pytest_tsuka.plugin.scenarios import ScenarioItem
 from pytest_tsuka.plugin.state import state_of
-from pytest_tsuka.report.escape import one_line
-from pytest_tsuka.verdict import PASSED, Verdict, score_text
+from pytest_tsuka.scoring.verdict import PASSED, Verdict, score_text
+from pytest_tsuka.text.escape import one_line
 
 if TYPE_CHECKING:
-    from pytest_tsuka.evaluation.passes import PassOutcome
-    from pytest_tsuka.evaluation.standings import Standings
-    from pytest_tsuka.gate import GateFailure
-    from pytest_tsuka.store import Store
-    from pytest_tsuka.sweep import ModelResult
+    from pytest_tsuka.grading.passes import PassOutcome
+    from pytest_tsuka.grading.standings import Standings
+    from pytest_tsuka.scoring.gate import GateFailure
+    from pytest_tsuka.scoring.results import ModelResult
+    from pytest_tsuka.store.database import Store
 
 
 BATCH = 0.2
@@ -146,7 +146,7 @@ class Controller:
 
     def _open_store(self) -> None:
         """Before workers start, which are told what a broken-off run had finished."""
-        from pytest_tsuka.store import Store, StoreError
+        from pytest_tsuka.store.database import Store, StoreError
 
         state = self.state
         try:
@@ -239,7 +239,7 @@ class Controller:
         self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
         if self._dry or (bad_end and not self._verdicts):
             return
-        from pytest_tsuka.sweep import summarise
+        from pytest_tsuka.scoring.results import summarise
 
         rescore = self.state.settings.rescore
         if not rescore and (self._verdicts or not self._grading.pending or self.state.settings.gated):
@@ -292,8 +292,8 @@ class Controller:
             self._store.close()
 
     def _expectation(self) -> Any:
-        from pytest_tsuka.suite import tests_hash
-        from pytest_tsuka.sweep import Expectation
+        from pytest_tsuka.scoring.results import Expectation
+        from pytest_tsuka.suite.files import tests_hash
 
         suite = self.state.suite
         unusable = None
@@ -312,8 +312,8 @@ class Controller:
         )
 
     def _write_profile(self) -> None:
-        from pytest_tsuka.profile import update_profiles
-        from pytest_tsuka.profile_entries import apply_to_profiles, profile_entry
+        from pytest_tsuka.profile.entries import apply_to_profiles, profile_entry
+        from pytest_tsuka.profile.file import update_profiles
 
         if not any(model.measured for model in self.results):
             return
@@ -339,7 +339,7 @@ class Controller:
                 )
 
     def _judge_gate(self) -> None:
-        from pytest_tsuka.gate import judge_gate
+        from pytest_tsuka.scoring.gate import judge_gate
 
         settings = self.state.settings
         self.gate_failures = judge_gate(

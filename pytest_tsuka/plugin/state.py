@@ -17,23 +17,23 @@ import pytest
 from pytest_tsuka.backends.catalog import Model, node_labels
 from pytest_tsuka.backends.replay import RecordingBackend, ReplayBackend
 from pytest_tsuka.errors import BackendError, Problem, SettingsError
-from pytest_tsuka.jsontypes import JsonObject
 from pytest_tsuka.plugin.options import Settings
-from pytest_tsuka.profile import BENCHMARK_VERSION
-from pytest_tsuka.scoring import TierPolicy
+from pytest_tsuka.profile.file import BENCHMARK_VERSION
+from pytest_tsuka.scoring.tiers import TierPolicy
+from pytest_tsuka.text.json_types import JsonObject
 
 if TYPE_CHECKING:
-    from pytest_tsuka.benchmark import Benchmark
     from pytest_tsuka.checks import Registry
-    from pytest_tsuka.engine import Engine
-    from pytest_tsuka.evaluation.clients import Clients
-    from pytest_tsuka.evaluation.project import Project
     from pytest_tsuka.gold.scenario import Scenario
+    from pytest_tsuka.grading.clients import Clients
+    from pytest_tsuka.grading.project import Project
     from pytest_tsuka.plugin.collect import EffortItem
     from pytest_tsuka.plugin.items import PlayedItem
     from pytest_tsuka.protocols import Backend
-    from pytest_tsuka.suite import Suite
-    from pytest_tsuka.verdict import Verdict
+    from pytest_tsuka.runner.engine import Engine
+    from pytest_tsuka.scoring.verdict import Verdict
+    from pytest_tsuka.suite.benchmark import Benchmark
+    from pytest_tsuka.suite.files import Suite
 
 JobKey = tuple[str, int]
 _TERMS = {
@@ -103,7 +103,7 @@ class State:
     @cached_property
     def suite(self) -> Suite:
         """The suite as it is on disk, read once per process."""
-        from pytest_tsuka.suite import read_suite
+        from pytest_tsuka.suite.files import read_suite
 
         return read_suite(self.suite_place, self.registry)
 
@@ -115,14 +115,14 @@ class State:
     def place(self, path: Path) -> Path:
         """`suite.place`, each folder's links resolved once: a suite may have ten thousand files."""
         if path.parent not in self._folders:
-            from pytest_tsuka.suite import place
+            from pytest_tsuka.suite.files import place
 
             self._folders[path.parent] = place(path).parent
         return self._folders[path.parent] / path.name
 
     def benchmark(self, path: Path) -> Benchmark:
         """The benchmark of a file. Raises BenchmarkError."""
-        from pytest_tsuka.suite import read_benchmark
+        from pytest_tsuka.suite.files import read_benchmark
 
         if error := self.suite.errors.get(path):
             raise error
@@ -197,7 +197,7 @@ class State:
     @cached_property
     def project(self) -> Project:
         """What `[tool.tsuka]` and the file of prices say. Raises SettingsError."""
-        from pytest_tsuka.evaluation.project import read_project
+        from pytest_tsuka.grading.project import read_project
 
         return read_project(self.config.rootpath, self.settings.prices)
 
@@ -207,8 +207,8 @@ class State:
         """The models and efforts a scenario has items for: those asked for, or in a rescore those with answers."""
         if not self.settings.rescore:
             return [(model, effort) for model in self.models for effort in self.settings.scenario_efforts]
-        from pytest_tsuka.evaluation.records import Records
-        from pytest_tsuka.store import Store, StoreError
+        from pytest_tsuka.store.database import Store, StoreError
+        from pytest_tsuka.store.records import Records
 
         asked = {model.name for model in self.models}
         try:
@@ -294,7 +294,7 @@ class State:
     def clients(self) -> Clients:
         """Where the judges and embedders of scenarios are found: plugins first, then as the scenario says."""
         from pytest_tsuka.backends.openai import Limits
-        from pytest_tsuka.evaluation.clients import Clients
+        from pytest_tsuka.grading.clients import Clients
 
         settings = self.settings
         hook = self.config.hook
@@ -308,7 +308,7 @@ class State:
 
     def _own_backend(self, model: Model) -> Backend:
         from pytest_tsuka.backends.openai import Limits, OpenAIBackend
-        from pytest_tsuka.backends.pacing import Pacer
+        from pytest_tsuka.backends.rate_limit import Pacer
 
         settings = self.settings
         limits = Limits(timeout=settings.timeout, idle=settings.idle_timeout, retries=settings.retries)

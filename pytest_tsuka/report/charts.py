@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_tsuka.scoring import CATEGORY_NAMES
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 
 if TYPE_CHECKING:
     from pygal.graph.graph import Graph

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.report.markdown import escaped, table
 from pytest_tsuka.report.scenarios import Line
-from pytest_tsuka.scoring import CATEGORY_NAMES
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.text.escape import one_line
 
 NOISE_WITHOUT_REPEATS = 0.05
 """What a category may fall without being called a regression, when no run was repeated and the noise is unknown."""

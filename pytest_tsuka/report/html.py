@@ -12,9 +12,9 @@ from typing import Any
 
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.report.charts import cost_chart, legend, score_chart
-from pytest_tsuka.report.escape import printable
 from pytest_tsuka.report.scenarios import DEFINITIONS, MARKS, dollars
-from pytest_tsuka.scoring import CATEGORY_NAMES
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.text.escape import printable
 
 TEXT_BUDGET = 4_000_000
 """Characters of model text on the page in all: long texts are cut in the middle, the result file has them whole."""

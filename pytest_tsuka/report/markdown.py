@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.report.scenarios import dollars
-from pytest_tsuka.scoring import CATEGORY_NAMES
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.text.escape import one_line
 
 MOST_ITEMS = 30
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$:@-])")

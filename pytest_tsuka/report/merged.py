@@ -11,11 +11,11 @@ from typing import Any, cast
 from pytest_tsuka.efforts import EFFORTS
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.report.results import result_document
-from pytest_tsuka.scoring import TIERS, TierPolicy
-from pytest_tsuka.store import Store
-from pytest_tsuka.suite import read_suite
-from pytest_tsuka.sweep import Expectation, ModelResult, summarise
-from pytest_tsuka.verdict import SCORED, Verdict
+from pytest_tsuka.scoring.results import Expectation, ModelResult, summarise
+from pytest_tsuka.scoring.tiers import TIERS, TierPolicy
+from pytest_tsuka.scoring.verdict import SCORED, Verdict
+from pytest_tsuka.store.database import Store
+from pytest_tsuka.suite.files import read_suite
 
 _OF_A_RUN = (
     *("checks", "notes", "json_replies", "json_clean", "conversation", "requests", "attempts", "usage", "timing"),

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_tsuka.gate import flip_lines
-from pytest_tsuka.jsontypes import JsonObject
-from pytest_tsuka.profile import BENCHMARK_VERSION
-from pytest_tsuka.scoring import CATEGORY_NAMES
-from pytest_tsuka.sweep import EffortResult, ModelResult
-from pytest_tsuka.verdict import Verdict
+from pytest_tsuka.profile.file import BENCHMARK_VERSION
+from pytest_tsuka.scoring.gate import flip_lines
+from pytest_tsuka.scoring.results import EffortResult, ModelResult
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.scoring.verdict import Verdict
+from pytest_tsuka.text.json_types import JsonObject
 
 if TYPE_CHECKING:
-    from pytest_tsuka.evaluation.standings import Standings
-    from pytest_tsuka.gate import GateFailure
+    from pytest_tsuka.grading.standings import Standings
+    from pytest_tsuka.scoring.gate import GateFailure
 
 RESULT_FORMAT = 1
 

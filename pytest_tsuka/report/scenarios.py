@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_tsuka.jsontypes import shown
-from pytest_tsuka.report.escape import one_line
+from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.json_types import shown
 
 if TYPE_CHECKING:
-    from pytest_tsuka.evaluation.standings import Row, Standings
     from pytest_tsuka.gold.reference import Revision
-    from pytest_tsuka.jsontypes import JsonObject
+    from pytest_tsuka.grading.standings import Row, Standings
+    from pytest_tsuka.text.json_types import JsonObject
 
 UNKNOWN = "–"
 MARKS = {

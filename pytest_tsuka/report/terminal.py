@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from pytest_tsuka.honoured import NO_EFFECT
-from pytest_tsuka.report.escape import one_line
 from pytest_tsuka.report.scenarios import revisions, table
-from pytest_tsuka.scoring import CATEGORY_NAMES
-from pytest_tsuka.sweep import EffortResult, ModelResult
-from pytest_tsuka.verdict import CheckVerdict, Verdict, operands_text, score_text
+from pytest_tsuka.scoring.effort_effect import NO_EFFECT
+from pytest_tsuka.scoring.results import EffortResult, ModelResult
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.scoring.verdict import CheckVerdict, Verdict, operands_text, score_text
+from pytest_tsuka.text.escape import one_line
 
 if TYPE_CHECKING:
-    from pytest_tsuka.evaluation.passes import PassOutcome
-    from pytest_tsuka.evaluation.standings import Standings
-    from pytest_tsuka.gate import GateFailure
+    from pytest_tsuka.grading.passes import PassOutcome
+    from pytest_tsuka.grading.standings import Standings
+    from pytest_tsuka.scoring.gate import GateFailure
 
 
 class RunSummary(Protocol):

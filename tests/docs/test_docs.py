@@ -10,8 +10,8 @@ import click
 import pytest
 
 from pytest_tsuka.cli import main
-from pytest_tsuka.evaluation.project import read_project
 from pytest_tsuka.gold.scenario import parse_scenario
+from pytest_tsuka.grading.project import read_project
 from pytest_tsuka.plugin.options import OPTIONS
 
 ROOT = Path(__file__).parents[2]

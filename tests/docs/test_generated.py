@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_tsuka.plugin.options import OPTIONS
-from pytest_tsuka.profile_entries import profile_entry
-from tests.unit.test_results import document, run_of
+from pytest_tsuka.profile.entries import profile_entry
+from tests.unit.scoring.test_results import document, run_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,8 +36,8 @@ def test_pages_and_schemas_are_up_to_date(path: Path) -> None:
 
 def test_every_field_of_the_files_is_explained() -> None:
     """Those of a profile and of a result file, no more and no less."""
-    from pytest_tsuka.sweep import Expectation, summarise
-    from tests.unit.test_results import SUITE
+    from pytest_tsuka.scoring.results import Expectation, summarise
+    from tests.unit.scoring.test_results import SUITE
 
     made = generator()
     assert set(document(*run_of(1, 1, 1))) == set(made.RESULT_FIELDS)

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_tsuka.checks import BUILT_IN
 from pytest_tsuka.plugin.options import OPTIONS, read_settings
-from pytest_tsuka.scoring import TIERS
-from pytest_tsuka.suite import parse_benchmark
+from pytest_tsuka.scoring.tiers import TIERS
+from pytest_tsuka.suite.files import parse_benchmark
 from tests.endpoint import FakeEndpoint, Received, call, completion
 
 ROOT = Path(__file__).parents[2]

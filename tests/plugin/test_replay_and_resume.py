@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tsuka.store import SCHEMA_VERSION, Store, StoreError
+from pytest_tsuka.store.database import SCHEMA_VERSION, Store, StoreError
 from tests.conftest import LEAN, TRIO, one_check
 from tests.endpoint import Answer, FakeEndpoint, Received, completion, error
 from tests.ideal import benchmark_of, ideal

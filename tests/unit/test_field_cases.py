@@ -13,13 +13,13 @@ from pytest_tsuka.backends.scripted import ScriptedBackend
 from pytest_tsuka.checks import BUILT_IN, Subject
 from pytest_tsuka.conversation import Exchange, Reply
 from pytest_tsuka.errors import BenchmarkError
-from pytest_tsuka.jsonfind import FoundJson, find_json
-from pytest_tsuka.jsontypes import JsonObject
-from pytest_tsuka.normal_text import filled_lines, words
-from pytest_tsuka.playing import play
 from pytest_tsuka.protocols import Request
-from pytest_tsuka.replies import read_reply
-from pytest_tsuka.suite import parse_benchmark
+from pytest_tsuka.runner.play import play
+from pytest_tsuka.runner.reply import read_reply
+from pytest_tsuka.suite.files import parse_benchmark
+from pytest_tsuka.text.json_find import FoundJson, find_json
+from pytest_tsuka.text.json_types import JsonObject
+from pytest_tsuka.text.normalise import filled_lines, words
 
 CASES = {c["id"]: c for c in json.loads((Path(__file__).parents[1] / "data" / "field_cases.json").read_text())}
 

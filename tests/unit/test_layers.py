@@ -11,13 +11,15 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "pytest_tsuka"
 LAYERS = (
-    {"errors", "jsontypes", "efforts", "conversation", "protocols"},
-    {"normal_text", "js_regex", "brackets", "jsonstrict", "jsonmend", "jsonfind", "json_paths"},
-    {"checks", "benchmark", "json_files", "located", "suite", "text_calls", "replies", "playing"},
-    {"verdict", "scoring", "certainty", "honoured", "saturation", "sweep", "gate"},
-    {"profile", "profile_entries", "slots", "engine", "store", "backends"},
+    {"errors", "files"},
+    {"text"},
+    {"conversation", "efforts", "protocols"},
+    {"checks"},
+    {"suite", "backends"},
+    {"runner", "scoring"},
     {"gold"},
-    {"evaluation"},
+    {"store", "profile"},
+    {"grading"},
     {"report"},
     {"plugin", "cli"},
 )

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_tsuka.gold.assignment import credits
 from pytest_tsuka.gold.calibration import ACCEPTED_NEAR_MISSES, calibrate, labelled, texts
+from pytest_tsuka.gold.comparison import Vectors, compare
+from pytest_tsuka.gold.enrichment import grade
 from pytest_tsuka.gold.families import family, same_family
 from pytest_tsuka.gold.fields import Field, Scoring, fields_of
-from pytest_tsuka.gold.grading import grade
-from pytest_tsuka.gold.ladder import Vectors, compare
-from pytest_tsuka.gold.lists import credits
 from pytest_tsuka.gold.values import certainly_different, normal_text, numerals
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.gold import Comparison, Field, Ranking, Scoring, Vectors, compare, fields_of, grade, rank
+from pytest_tsuka.gold.assignment import pair
+from pytest_tsuka.gold.comparison import PARTIAL_DATE
 from pytest_tsuka.gold.fields import Kind, threshold_of
-from pytest_tsuka.gold.ladder import PARTIAL_DATE
-from pytest_tsuka.gold.lists import pair
 from pytest_tsuka.gold.ranking import log_scale
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tsuka.gold.grading import Grade
-from pytest_tsuka.gold.ladder import Vectors
-from pytest_tsuka.gold.sample_kind import asked_fields, grade_sample, is_placeholder
-from pytest_tsuka.gold.schema_kind import grade_schema, sample_findings
+from pytest_tsuka.gold.comparison import Vectors
+from pytest_tsuka.gold.enrichment import Grade
+from pytest_tsuka.gold.samples import asked_fields, grade_sample, is_placeholder
+from pytest_tsuka.gold.schemas import grade_schema, sample_findings
 
 SAMPLES: list[Any] = [{"id": 1, "at": "2026-01-01", "state": "new", "tags": ["a"], "box": {"size": 1.5}},
            {"id": 2, "at": "2026-01-02", "state": "old", "tags": [], "box": {"size": 2}}]  # fmt: skip

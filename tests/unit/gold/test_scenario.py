@@ -10,7 +10,6 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 
 from pytest_tsuka.errors import ScenarioError, SettingsError
-from pytest_tsuka.evaluation.verified import verified_reference
 from pytest_tsuka.gold.scenario import (
     Scenarios,
     json_schema,
@@ -19,7 +18,8 @@ from pytest_tsuka.gold.scenario import (
     reference_file,
     scenario_files,
 )
-from pytest_tsuka.suite import standard_suite, tests_hash
+from pytest_tsuka.grading.verified import verified_reference
+from pytest_tsuka.suite.files import standard_suite, tests_hash
 
 SCHEMA = {
     "type": "object",

@@ -1,0 +1,1 @@
+"""HTTP: connections, addresses, event streams."""

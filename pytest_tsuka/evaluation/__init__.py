@@ -1,1 +1,0 @@
-"""Grading passes over stored answers: embedding, asking the judge, keeping what came of it."""

@@ -1,0 +1,1 @@
+"""Grading passes: stored answers in, grades and a better reference out."""

@@ -1,0 +1,1 @@
+"""models_profile.json: what was measured, and for whom it still holds."""

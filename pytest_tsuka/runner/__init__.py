@@ -1,0 +1,1 @@
+"""A benchmark and a backend make a conversation."""

@@ -1,0 +1,1 @@
+"""A conversation makes a verdict, verdicts make scores and a tier. Pure."""

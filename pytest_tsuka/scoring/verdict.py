@@ -1,0 +1,257 @@
+"""A conversation judged by the checks of its benchmark. A verdict is plain JSON and self-sufficient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypedDict, cast
+
+from pytest_tsuka.checks.base import Check, Result, Subject
+from pytest_tsuka.conversation import Conversation, Reply, Turn, add_known, plain
+from pytest_tsuka.scoring.tiers import weighted_share
+from pytest_tsuka.suite.benchmark import Benchmark
+from pytest_tsuka.text.json_find import FoundJson
+from pytest_tsuka.text.json_types import JsonObject, JsonValue, shorten
+
+PASSED, FAILED, TRUNCATED, REFUSED, ERROR = "passed", "failed", "truncated", "refused", "error"
+SCORED = (PASSED, FAILED, TRUNCATED)
+"""The outcomes that are scores. An endpoint's trouble never is."""
+
+APOLOGY = "I'm sorry, but I can't help with that. Mi dispiace, ma non posso aiutarti con questa richiesta."
+VACUOUS_SHARE = 0.25
+
+
+class CheckVerdict(TypedDict):
+    """One check: where it stands, what it asked, whether it passed and why."""
+
+    step: int
+    type: str
+    operands: JsonObject
+    weight: float
+    passed: bool
+    reason: str
+
+
+class RunVerdict(TypedDict):
+    """One conversation judged."""
+
+    score: float
+    outcome: str
+    checks: list[CheckVerdict]
+    notes: list[str]
+    json_replies: int
+    json_clean: int
+    conversation: list[JsonObject]
+    requests: int
+    attempts: int
+    usage: dict[str, int | None]
+    timing: dict[str, float | None]
+    latencies: list[float]
+    rejections: int
+    allowed: int | None
+
+
+class Verdict(TypedDict):
+    """One item: the mean over its runs, and each run."""
+
+    benchmark: str
+    file: str
+    description: str
+    category: str
+    weight: float
+    model: str
+    effort: str
+    provider: str
+    parameters: JsonObject
+    tests_hash: str
+    outcome: str
+    score: float | None
+    error: str | None
+    runs: list[RunVerdict]
+
+
+def judge(benchmark: Benchmark, conversation: Conversation) -> RunVerdict:
+    """Applies the checks of every step, weighted, to the turns that were played."""
+    checks: list[CheckVerdict] = []
+    json_clean: list[bool] = []
+    for number, (step, turn) in enumerate(zip(benchmark.all_steps, conversation.turns, strict=True)):
+        subject = Subject(turn.reply, benchmark.tools) if turn.reply else None
+        for check in step.checks:
+            result = check.apply(subject) if subject else Result(False, turn.not_reached or "not reached")
+            checks.append(_check_verdict(number, check, result))
+        if subject and any(check.type.startswith("json") for check in step.checks):
+            found = subject.json
+            json_clean.append(isinstance(found, FoundJson) and found.clean)
+    score = weighted_share((c["passed"], c["weight"]) for c in checks)
+    replies = [turn.reply for turn in conversation.turns if turn.reply]
+    judged: JsonObject = {
+        "score": score,
+        "outcome": _outcome(checks, replies),
+        "checks": checks,
+        "notes": _notes(conversation),
+        "json_replies": len(json_clean),
+        "json_clean": sum(json_clean),
+        "conversation": [_turn_json(turn) for turn in conversation.turns],
+        **_figures(conversation),
+    }
+    return cast("RunVerdict", judged)
+
+
+def _check_verdict(step: int, check: Check, result: Result) -> CheckVerdict:
+    return {
+        "step": step,
+        "type": check.type,
+        "operands": check.reported_operands,
+        "weight": check.weight,
+        "passed": result.passed,
+        "reason": result.reason,
+    }
+
+
+def _outcome(checks: Sequence[CheckVerdict], replies: Sequence[Reply]) -> str:
+    if all(c["passed"] for c in checks):
+        return PASSED
+    return TRUNCATED if any(reply.truncated for reply in replies) else FAILED
+
+
+def _notes(conversation: Conversation) -> list[str]:
+    notes: list[str] = []
+    for number, turn in enumerate(conversation.turns):
+        if turn.reply is None:
+            continue
+        own = list(turn.reply.notes)
+        if turn.reply.truncated:
+            own.insert(0, _truncation(turn))
+        prefix = f"turn {number + 1}: " if len(conversation.turns) > 1 else ""
+        notes.extend(f"{prefix}{note}" for note in own)
+    return notes
+
+
+def _truncation(turn: Turn) -> str:
+    usage = turn.exchange.usage if turn.exchange else None
+    if usage is None or usage.completion_tokens is None:
+        return "truncated: the reply was cut by the token limit"
+    if usage.reasoning_tokens:
+        return f"truncated: {usage.reasoning_tokens} of {usage.completion_tokens} completion tokens were reasoning"
+    return f"truncated after {usage.completion_tokens} completion tokens: raise the token limit"
+
+
+def _figures(conversation: Conversation) -> JsonObject:
+    exchanges = conversation.exchanges
+    seconds = [e.timing.seconds for e in exchanges]
+    # The server's own figure where it gives one: a queue in front of it is not the model's slowness.
+    latencies: list[JsonValue] = [e.timing.service_seconds or e.timing.seconds for e in exchanges]
+    firsts = [e.timing.first_token_seconds for e in exchanges]
+    return {
+        "requests": len(exchanges),
+        "attempts": sum(e.attempts for e in exchanges),
+        "usage": {
+            name: add_known(getattr(e.usage, name) for e in exchanges)
+            for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens")
+        },
+        "timing": {
+            "seconds": math.fsum(seconds),
+            "first_token_seconds": firsts[0] if firsts else None,
+            # tokens whose generation time is known, and that time: their ratio is tokens per second
+            "timed_tokens": add_known(e.usage.completion_tokens for e in exchanges),
+            "generation_seconds": add_known(
+                e.usage.completion_tokens / e.timing.tokens_per_second
+                if e.timing.tokens_per_second and e.usage.completion_tokens
+                else e.timing.seconds
+                if e.usage.completion_tokens is not None
+                else None
+                for e in exchanges
+            ),
+        },
+        "latencies": latencies,
+        "rejections": sum(e.load.rejections for e in exchanges),
+        "allowed": min((e.load.allowed for e in exchanges if e.load.allowed), default=None),
+    }
+
+
+def _turn_json(turn: Turn) -> JsonObject:
+    if turn.reply is None:
+        return {"sent": list(turn.sent), "reply": None, "not_reached": turn.not_reached}
+    reply = turn.reply
+    data: JsonObject = {
+        "sent": list(turn.sent),
+        "reply": {
+            "text": reply.text,
+            "raw_text": reply.raw_text if reply.raw_text != reply.text else None,
+            "reasoning": reply.reasoning,
+            "tool_calls": [_call_json(call) for call in reply.tool_calls],
+            "text_calls": [_call_json(call) for call in reply.text_calls],
+            "finish_reason": reply.finish_reason,
+        },
+    }
+    if turn.exchange:
+        data["usage"] = plain(turn.exchange.usage)
+        data["timing"] = plain(turn.exchange.timing)
+        data["attempts"] = turn.exchange.attempts
+    return data
+
+
+def _call_json(call: object) -> JsonObject:
+    return {key: value for key, value in plain(call).items() if value not in (None, False, "")}
+
+
+def mean_verdict_score(runs: Sequence[RunVerdict]) -> float | None:
+    """A test's score with repeats: the mean over its runs."""
+    return math.fsum(run["score"] for run in runs) / len(runs) if runs else None
+
+
+def combined_outcome(runs: Sequence[RunVerdict]) -> str:
+    """Passed when every run passed; truncated when a failing run was cut; failed otherwise."""
+    outcomes = {run["outcome"] for run in runs}
+    return PASSED if outcomes <= {PASSED} else TRUNCATED if TRUNCATED in outcomes else FAILED
+
+
+# --- the vacuous-pass guard ------------------------------------------------------------------
+
+
+def vacuous_share(benchmark: Benchmark, text: str = "") -> float:
+    """The score that a reply which says nothing useful would earn, with every step reached."""
+    subject = Subject(Reply(text=text, raw_text=text, finish_reason="stop"), benchmark.tools)
+    checks = (check for step in benchmark.all_steps for check in step.checks)
+    return weighted_share((check.apply(subject).passed, check.weight) for check in checks)
+
+
+def vacuous_warning(benchmark: Benchmark) -> str | None:
+    """Why a benchmark gives points away, or None."""
+    for what, text in (("an empty reply", ""), ("a stock apology", APOLOGY)):
+        share = vacuous_share(benchmark, text)
+        if share > VACUOUS_SHARE:
+            return (
+                f"{benchmark.name}: {what} earns {share:.0%} of the weight;"
+                " add checks that only a right answer passes, or give the negative ones less weight"
+            )
+    return None
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def failed_checks(run: RunVerdict) -> list[CheckVerdict]:
+    return [check for check in run["checks"] if not check["passed"]]
+
+
+def headline(score: float, run: RunVerdict) -> str:
+    """The first line of a failure, which becomes the short summary and the JUnit message."""
+    names = list(dict.fromkeys(check["type"] for check in failed_checks(run)))
+    cut = "truncated, " if run["outcome"] == TRUNCATED else ""
+    return f"{cut}score {score_text(score)} < 1.00 ({', '.join(names)})"
+
+
+def score_text(score: float | None) -> str:
+    """A score for display: two digits, never rounded up to a threshold it did not reach."""
+    if score is None:
+        return "–"
+    return f"{math.floor(score * 100 + 1e-7) / 100:.2f}"
+
+
+def operands_text(check: CheckVerdict) -> str:
+    """The operands of a check on one short line."""
+    parts = [
+        f"{key}={value!r}" if isinstance(value, str) else f"{key}={value}" for key, value in check["operands"].items()
+    ]
+    return shorten(" ".join(parts), 70)

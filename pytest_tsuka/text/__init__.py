@@ -1,0 +1,1 @@
+"""Strings, and the JSON in them. Pure."""
