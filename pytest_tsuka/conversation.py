@@ -24,12 +24,18 @@ class Timing:
 
     `service_seconds` and `tokens_per_second` are the server's own figures where it gives them
     (llama.cpp's `timings`), so that a queue at the server is not counted as the model's slowness.
+    `began` and `ended` are seconds since the epoch, from when the request was first sent to when it was
+    answered, with every attempt and pause between; `at_once` is the most requests of ours that were in
+    flight at the endpoint meanwhile (1: it had the endpoint to itself), None where that is not known.
     """
 
     seconds: float
     first_token_seconds: float | None = None
     service_seconds: float | None = None
     tokens_per_second: float | None = None
+    began: float | None = None
+    ended: float | None = None
+    at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +61,23 @@ class ToolCall:
     as_text: bool = False
 
 
+_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"})
+REFUSAL_FINISH = "refusal"
+FILTER_FINISH = "content_filter"
+NO_TOOLS_FINISH = "tools_unsupported"
+MALFORMED_FINISH = "malformed_tool_call"
+_FILTERED = frozenset(
+    {FILTER_FINISH, "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "sensitive"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A normalised reply. `text` is the answer alone, `answer` the same before its characters were
     normalised (JSON is looked for there, so that no string is changed), `raw_text` what was sent.
+
+    `refusal` is what the model said instead of an answer. `finish_reason` is the endpoint's own word, or one
+    of the words above for a request that the model itself kept from being answered.
     """
 
     text: str
@@ -69,11 +88,45 @@ class Reply:
     text_calls: tuple[ToolCall, ...] = ()
     finish_reason: str | None = None
     notes: tuple[str, ...] = ()
+    refusal: str = ""
 
     @property
     def truncated(self) -> bool:
         """Cut by the token limit."""
-        return self.finish_reason in ("length", "max_tokens", "MAX_TOKENS")
+        return self.finish_reason in _CUT
+
+    @property
+    def refused(self) -> bool:
+        """The model declined to answer, and said so in the way its API has for that."""
+        return bool(self.refusal) or self.finish_reason == REFUSAL_FINISH
+
+    @property
+    def filtered(self) -> bool:
+        """A filter of the endpoint's kept the answer back."""
+        return (self.finish_reason or "").lower() in _FILTERED
+
+    @property
+    def malformed_call(self) -> bool:
+        """The server could not read the tool call that the model wrote."""
+        return self.finish_reason == MALFORMED_FINISH or "MALFORMED_FUNCTION_CALL" in (self.finish_reason or "")
+
+    @property
+    def no_tools(self) -> bool:
+        """The model cannot be offered tools at this endpoint."""
+        return self.finish_reason == NO_TOOLS_FINISH
+
+    @property
+    def no_answer(self) -> str | None:
+        """Why nothing that was said is an answer, in words; None where it is one."""
+        if self.refused:
+            return f"the model refused: {self.refusal}" if self.refusal else "the model refused"
+        if self.filtered:
+            return "a content filter kept the answer back"
+        if self.no_tools:
+            return "no tool calls at this endpoint"
+        if self.malformed_call:
+            return "the server could not read the tool call that the model wrote"
+        return None
 
     @property
     def empty(self) -> bool:

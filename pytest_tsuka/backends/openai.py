@@ -1,27 +1,31 @@
-"""Any OpenAI-compatible endpoint over HTTP: one request, its retries, and what its errors mean."""
+"""An endpoint over HTTP, whichever API it speaks: one request, its retries, and what its errors mean."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import json
-import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pytest_tsuka.backends.answers import Kind, Trouble, read_answer, read_completion, read_timing
+from pytest_tsuka.backends.answers import read_answer, read_completion, stream_error
+from pytest_tsuka.backends.apis import AUTO, NAMES, api_named
+from pytest_tsuka.backends.apis.base import Api, StreamError
 from pytest_tsuka.backends.circuit_breaker import Health, Learned
 from pytest_tsuka.backends.concurrency import heard, pause
-from pytest_tsuka.backends.http.sse import Completion, StreamBroken, events
+from pytest_tsuka.backends.http.failures import transport_trouble
+from pytest_tsuka.backends.http.sse import StreamBroken, events
 from pytest_tsuka.backends.http.urls import HIDDEN, Endpoint, Redactor, read_base_url
-from pytest_tsuka.backends.listing import cause_of, list_models
+from pytest_tsuka.backends.in_flight import Flight, InFlight
+from pytest_tsuka.backends.listing import list_models
 from pytest_tsuka.backends.rate_limit import Pacer
-from pytest_tsuka.conversation import Exchange, Load
-from pytest_tsuka.efforts import effort_fields
-from pytest_tsuka.errors import BackendError, closest
+from pytest_tsuka.backends.retry import RETRIES, Retries
+from pytest_tsuka.backends.trouble import SCORED, Kind, Sent, Trouble
+from pytest_tsuka.conversation import NO_TOOLS_FINISH, Exchange, Load, Timing
+from pytest_tsuka.errors import BackendError, SettingsError, closest
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
@@ -30,7 +34,8 @@ if TYPE_CHECKING:
 
     from pytest_tsuka.backends.http.client import Wire
 
-FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 20.0
+REJECTED_FOR = 60.0
+"""Seconds without any answer after which a rejection counts, where other processes ask the endpoint too."""
 
 
 @dataclass(frozen=True)
@@ -38,27 +43,39 @@ class Limits:
     """Seconds and counts that bound one request.
 
     `timeout` is how long the whole answer may take, `idle` how long a stream may be silent,
-    `retries` how often a transient failure is tried again, `loading` how long a model that is
-    being loaded is waited for.
+    `retries` how often a request that failed for a passing reason is sent again, `loading` how long a
+    model that is being loaded is waited for.
     """
 
     timeout: float = 300.0
     connect: float = 10.0
     idle: float = 120.0
-    retries: int = 4
+    retries: int = RETRIES
     loading: float = 300.0
 
 
 @dataclass
-class _Attempts:
-    """How far a request has come, for whoever cancels it."""
+class _Asking:
+    """How far one request has come."""
 
+    request: Request
+    api: Api
+    retries: Retries
     count: int = 0
     last: str = ""
+    began: float | None = None
+    notes: list[str] = field(default_factory=list)
+    taken_out: set[str] = field(default_factory=set)
+    loading_until: float | None = None
 
 
 class OpenAIBackend:
-    """Chat completions of one endpoint. Use as an async context manager, in one event loop."""
+    """One endpoint: chat completions, OpenAI's Responses API or Anthropic's Messages API.
+
+    Use as an async context manager, in one event loop. `api` is `auto` or one of `apis.NAMES`: `auto` goes by
+    the address, else starts with chat completions and tries the others where the endpoint has no such route.
+    `shared` says that other processes ask the endpoint as well.
+    """
 
     def __init__(
         self,
@@ -71,10 +88,14 @@ class OpenAIBackend:
         limits: Limits | None = None,
         headers: Mapping[str, str] | None = None,
         pacer: Pacer | None = None,
+        api: str = AUTO,
+        shared: bool = False,
     ) -> None:
-        effort_fields(effort_style, "low")
         self._base_url = base_url
         self._endpoint: Endpoint = read_base_url(base_url)
+        self._api = api_named(self._endpoint.api or "chat" if api == AUTO else api)
+        self._may_try = [n for n in NAMES if n != self._api.name] if api == AUTO and not self._endpoint.api else []
+        self._api.effort_fields(effort_style, "low")
         self._api_key = api_key
         self._params: JsonObject = {"temperature": 0, **(params or {})}
         self._style = effort_style
@@ -84,7 +105,10 @@ class OpenAIBackend:
         self._secrets = tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4)
         self._redact = Redactor(self._secrets)
         self.pacer = pacer or Pacer()
+        self._shared = shared
+        self._in_flight = InFlight()
         self._health = Health(patience=2 * self._limits.timeout)
+        self._trying_apis = asyncio.Lock()
         self._wire: Wire | None = None
 
     @property
@@ -95,8 +119,10 @@ class OpenAIBackend:
     def parameters(self, model: str) -> JsonObject:
         """What requests for this model carried besides the conversation, refused ones taken out."""
         sent = self._with_lessons(dict(self._params), self._health.of(model))
-        style = "reasoning_effort" if self._style == "auto" else self._style
+        style = "reasoning_effort" if self._style == "auto" and self._api.name == "chat" else self._style
         recorded: JsonObject = {**sent, "effortStyle": style}
+        if self._api.name != "chat":
+            recorded["api"] = self._api.name
         if dropped := sorted(self._health.of(model).dropped):
             recorded["refused"] = list(dropped)
         return recorded
@@ -114,13 +140,8 @@ class OpenAIBackend:
 
         limits = self._limits
         try:
-            self._wire = Wire(
-                self._endpoint,
-                api_key=self._api_key,
-                headers=self._headers,
-                timeout=limits.timeout,
-                connect=limits.connect,
-            )
+            self._wire = Wire(self._endpoint, headers=self._headers, timeout=limits.timeout, connect=limits.connect)
+            self._wire.check(self._api, self._api_key)
         except (ValueError, ImportError, UnicodeError, httpx.InvalidURL) as error:
             raise BackendError(
                 self._redact(f"the HTTP client cannot be set up (proxy variables, API key?): {error}"),
@@ -146,80 +167,141 @@ class OpenAIBackend:
                     body[replacement] = value
         return body
 
-    def _body(self, request: Request, learned: Learned) -> JsonObject:
-        body: JsonObject = {"model": request.model, "messages": list(request.messages)}
-        if request.tools:
-            body["tools"] = list(request.tools)
-        body.update(copy.deepcopy(effort_fields(self._style, request.effort)))
-        body.update(self._params)
-        if self._stream:
-            body["stream"] = True
-            body["stream_options"] = {"include_usage": True}
-        return self._with_lessons(body, learned)
+    def _sent(self, request: Request, api: Api) -> Sent:
+        learned = self._health.of(request.model)
+        effort = copy.deepcopy(api.effort_fields(self._style, request.effort))
+        body = self._with_lessons(api.body(request, self._params, effort, stream=self._stream), learned)
+        if learned.unwanted:
+            body = copy.deepcopy(body)
+            for part in api.played_back(body):
+                for name in learned.unwanted & part.keys():
+                    del part[name]
+        return Sent(f"{self._endpoint.shown}/{api.route}", body, tuple(effort), api)
 
     async def complete(self, request: Request) -> Exchange:
         """The answer, after as many attempts as it takes. Raises BackendError or EffortRefused."""
-        attempts = _Attempts()
+        asking = _Asking(request, self._api, Retries(self._limits.retries))
         try:
-            return await self._complete(request, attempts)
+            return await self._complete(asking)
         except asyncio.CancelledError as cancelled:
-            if attempts.count:  # for the message of the item's own time limit
-                cancelled.add_note(
-                    f"{attempts.count} attempts{f', the last: {attempts.last}' if attempts.last else ''}"
-                )
+            if asking.count:  # for the message of the item's own time limit
+                cancelled.add_note(f"{asking.count} attempts{f', the last: {asking.last}' if asking.last else ''}")
             raise
 
-    async def _complete(self, request: Request, tried: _Attempts) -> Exchange:
-        learned = self._health.of(request.model)
-        attempts = failures = rejections = 0
-        notes: list[str] = []
-        taken_out: set[str] = set()
-        loading_until: float | None = None
+    async def _complete(self, asking: _Asking) -> Exchange:
+        request = asking.request
         while True:
-            self._health.fail_fast(request.model, request.effort, attempts)
-            body = self._body(request, learned)
-            tried.count = attempts = attempts + 1
+            self._health.fail_fast(request.model, request.effort, asking.count)
+            no_tools = self._health.of(request.model).no_tools
+            if request.tools and no_tools:
+                return self._scored(NO_TOOLS_FINISH, no_tools, asking)
+            asking.api = self._api
+            asking.count += 1
             await self.pacer.turn()
             self._health.asked()
-            answer = await self._send(body, tuple(effort_fields(self._style, request.effort)))
+            asking.began = asking.began or time.time()
+            with self._in_flight.one() as flight:
+                answer = await self._send(self._sent(request, asking.api))
             if isinstance(answer, Exchange):
-                self._health.answered()
-                allowed = heard(rejected=False)
-                self.pacer.spent(_tokens(answer))
-                return Exchange(
-                    answer.message,
-                    answer.finish_reason,
-                    answer.usage,
-                    answer.timing,
-                    attempts,
-                    (*answer.notes, *notes),
-                    Load(rejections, allowed),
-                )
-            trouble = answer
-            if trouble.too_many:
-                rejections += 1
+                return self._answered(answer, asking, flight)
+            asking.last = self._redact(answer.message)
+            if answer.too_many:
                 heard(rejected=True)
-            tried.last = self._redact(trouble.message)
-            if trouble.kind is Kind.PARAMETER and trouble.parameter and trouble.parameter not in taken_out:
-                # Requests in flight may all be told so at once: each goes again without it, once.
-                taken_out.add(trouble.parameter)
-                learned.dropped.setdefault(trouble.parameter, trouble.replacement)
-                instead = f", sent as {trouble.replacement}" if trouble.replacement else ""
-                notes.append(f"the endpoint refuses {trouble.parameter!r}{instead}: {self._redact(trouble.message)}")
-                continue
-            if trouble.kind is Kind.LOADING:
-                loading_until = loading_until or time.monotonic() + self._limits.loading
-                if time.monotonic() < loading_until:
-                    await pause(trouble.retry_after or 1.0)
+            wait = await self._wait_before_next(answer, asking, flight)
+            if isinstance(wait, Exchange):
+                return wait
+            if wait:
+                await pause(wait)
+
+    def _answered(self, answer: Exchange, asking: _Asking, flight: Flight) -> Exchange:
+        self._health.answered()
+        allowed = heard(rejected=False)
+        self.pacer.spent((answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0))
+        at_once = None if self._shared else flight.at_once
+        return replace(
+            answer,
+            timing=replace(answer.timing, began=asking.began, ended=time.time(), at_once=at_once),
+            attempts=asking.count,
+            notes=(*answer.notes, *asking.notes),
+            load=Load(asking.retries.rejections, allowed),
+        )
+
+    def _scored(self, finish: str, said: str, asking: _Asking) -> Exchange:
+        """What is as good as an answer: the model itself, or its place here, kept the request from being answered."""
+        now = time.time()
+        timing = Timing(now - (asking.began or now), began=asking.began or now, ended=now)
+        load = Load(asking.retries.rejections)
+        return Exchange({"role": "assistant"}, finish, timing=timing, attempts=asking.count, notes=(said,), load=load)
+
+    async def _wait_before_next(self, trouble: Trouble, asking: _Asking, flight: Flight) -> float | Exchange:
+        """Seconds until the next attempt, or what stands for an answer. Raises BackendError."""
+        model = asking.request.model
+        learned = self._health.of(model)
+        if trouble.kind in (Kind.PARAMETER, Kind.PLAYED_BACK) and self._take_out(trouble, learned, asking):
+            return 0.0
+        if trouble.kind is Kind.LOADING:
+            now = time.monotonic()
+            asking.loading_until = asking.loading_until or now + self._limits.loading
+            if now < asking.loading_until:
+                return trouble.retry_after or 1.0
+        if trouble.kind is Kind.ROUTE and not self._health.reached and await self._another_api(asking.api, model):
+            return 0.0
+        if trouble.page and self._health.reached:  # a gateway in trouble, not a wrong address
+            trouble = replace(trouble, kind=Kind.AGAIN)
+        self._health.troubled(trouble, asking.last)
+        if trouble.kind in (Kind.AGAIN, Kind.CALL):
+            company = self._shared and self._health.silent_for < REJECTED_FOR
+            wait = asking.retries.pause_after(
+                trouble,
+                had_company=flight.at_once > 1 or company,
+                reached=self._health.reached or not trouble.unreachable,
+            )
+            if wait is not None:
+                return wait
+        if finish := SCORED.get(trouble.kind):
+            self._health.answered()
+            if trouble.kind is Kind.NO_TOOLS:
+                learned.no_tools = asking.last
+            return self._scored(finish, asking.last, asking)
+        if trouble.kind is Kind.MODEL:
+            trouble = await self._with_offered_models(trouble, model)
+        message = self._redact(trouble.message)
+        raise self._health.given_up(trouble, message, model, asking.request.effort, asking.count)
+
+    def _take_out(self, trouble: Trouble, learned: Learned, asking: _Asking) -> bool:
+        """Leaves out what the endpoint will not have, for this model and from now on.
+
+        Requests in flight may all be told so at once: each goes again without it, once.
+        """
+        name = trouble.parameter
+        if not name or name in asking.taken_out:
+            return False
+        asking.taken_out.add(name)
+        if trouble.kind is Kind.PLAYED_BACK:
+            learned.unwanted.add(name)
+            what = f"does not want {name!r} of the model's own turn back"
+        else:
+            learned.dropped.setdefault(name, trouble.replacement)
+            what = f"refuses {name!r}" + (f", sent as {trouble.replacement}" if trouble.replacement else "")
+        asking.notes.append(f"the endpoint {what}: {asking.last}")
+        return True
+
+    async def _another_api(self, tried: Api, model: str) -> bool:
+        """Whether the endpoint speaks another API than was tried: a plain request to each tells, once."""
+        async with self._trying_apis:
+            while self._api is tried and self._may_try:
+                candidate = api_named(self._may_try.pop(0))
+                try:
+                    candidate.effort_fields(self._style, "low")
+                except SettingsError:
                     continue
-            self._health.troubled(trouble, tried.last)
-            if trouble.kind is not Kind.AGAIN or failures >= self._limits.retries:
-                if trouble.kind is Kind.MODEL:
-                    trouble = await self._with_offered_models(trouble, request.model)
-                message = self._redact(trouble.message)
-                raise self._health.given_up(trouble, message, request.model, request.effort, attempts)
-            failures += 1
-            await pause(_wait(failures, trouble.retry_after))
+                answer = await self._send(
+                    Sent(f"{self._endpoint.shown}/{candidate.route}", candidate.probe(model), (), candidate)
+                )
+                here = isinstance(answer, Exchange) or (answer.kind not in (Kind.ROUTE, Kind.AGAIN) and not answer.page)
+                if here:
+                    self._api = candidate
+            return self._api is not tried
 
     async def _with_offered_models(self, trouble: Trouble, model: str) -> Trouble:
         """The trouble with what the endpoint offers instead of a model it does not have."""
@@ -235,58 +317,33 @@ class OpenAIBackend:
         listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         return replace(trouble, message=f"{trouble.message}{hint} (the endpoint lists: {listed or 'no model'})")
 
-    async def _send(self, body: JsonObject, effort_keys: tuple[str, ...]) -> Exchange | Trouble:
+    async def _send(self, sent: Sent) -> Exchange | Trouble:
         import httpx
 
         assert self._wire is not None, "used outside of its context"
         start = time.perf_counter()
         try:
             async with asyncio.timeout(self._limits.timeout):
-                return await self._exchange(self._wire, body, effort_keys, start)
+                return await self._exchange(self._wire, sent, start)
         except TimeoutError:
-            return self._transport_trouble(f"no complete answer within {self._limits.timeout:g} s", stalled=True)
-        except httpx.TimeoutException as error:
-            what = (
-                "no connection" if isinstance(error, httpx.ConnectTimeout) else "the connection was silent for too long"
-            )
-            return self._transport_trouble(what)
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            return Trouble(Kind.ENDPOINT, f"{error} ({self.provider})")
-        except (httpx.ConnectError, httpx.ProxyError) as error:
-            via = "through the proxy of the environment " if isinstance(error, httpx.ProxyError) else ""
-            return self._transport_trouble(
-                f"cannot connect {via}({cause_of(error)}); is the server running? (--tsuka-base-url)"
-            )
-        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            return self._transport_trouble(f"the connection broke off ({cause_of(error)})")
+            return self._broken(f"no complete answer within {self._limits.timeout:g} s", stalled=True)
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as error:
+            return transport_trouble(error, self.provider)
 
-    def _transport_trouble(self, what: str, *, stalled: bool = False) -> Trouble:
+    def _broken(self, what: str, *, stalled: bool = False) -> Trouble:
         return Trouble(Kind.AGAIN, f"{self.provider}: {what}", stalled=stalled)
 
-    async def _exchange(
-        self,
-        wire: Wire,
-        body: JsonObject,
-        effort_keys: tuple[str, ...],
-        start: float,
-    ) -> Exchange | Trouble:
-        response = await wire.post(body)
+    async def _exchange(self, wire: Wire, sent: Sent, start: float) -> Exchange | Trouble:
+        response = await wire.post(sent.api, self._api_key, sent.body)
         try:
             kind = response.headers.get("content-type", "")
             if response.status_code == 200 and kind.startswith("text/event-stream"):
-                return await self._read_stream(response, body, effort_keys, start)
+                return await self._read_stream(response, sent, start)
             content = self._without_secrets(await response.aread())
         finally:
             await response.aclose()
-        return read_answer(
-            response.status_code,
-            {k.lower(): v for k, v in response.headers.items()},
-            content,
-            url=self._endpoint.shown + "/chat/completions",
-            seconds=time.perf_counter() - start,
-            sent=body,
-            effort_keys=effort_keys,
-        )
+        headers = {k.lower(): v for k, v in response.headers.items()}
+        return read_answer(response.status_code, headers, content, sent=sent, seconds=time.perf_counter() - start)
 
     def _without_secrets(self, body: bytes) -> bytes:
         """A server may echo the key in an answer as well as in an error; it goes no further than here."""
@@ -295,11 +352,10 @@ class OpenAIBackend:
                 body = body.replace(secret.encode(), HIDDEN.encode())
         return body
 
-    async def _read_stream(
-        self, response: httpx.Response, body: JsonObject, effort_keys: tuple[str, ...], start: float
-    ) -> Exchange | Trouble:
-        completion = Completion()
+    async def _read_stream(self, response: httpx.Response, sent: Sent, start: float) -> Exchange | Trouble:
+        reply = sent.api.stream()
         first: float | None = None
+        done = False
         stream = events(response.aiter_bytes())
         try:
             while True:
@@ -309,31 +365,21 @@ class OpenAIBackend:
                 except StopAsyncIteration:
                     break
                 except TimeoutError:
-                    return self._transport_trouble(f"the stream was silent for {self._limits.idle:g} s", stalled=True)
-                completion.feed(event)
-                if first is None and completion.started:
+                    return self._broken(f"the stream was silent for {self._limits.idle:g} s", stalled=True)
+                if event is None:
+                    done = True
+                    continue
+                reply.feed(event)
+                if first is None and reply.started:
                     first = time.perf_counter() - start
+        except StreamError as error:
+            body: JsonObject = json.loads(self._without_secrets(json.dumps(error.body).encode()))
+            return stream_error(body, sent)
         except (StreamBroken, UnicodeDecodeError) as error:
-            return self._transport_trouble(str(error))
-        if not completion.finished:
-            return self._transport_trouble("the stream ended before the reply was complete")
-        data: Any = completion.body()
+            return self._broken(str(error))
+        if not (done or reply.finished):
+            return self._broken("the stream ended before the reply was complete")
+        data: Any = reply.body()
         if any(secret in str(data) for secret in self._secrets):
             data = json.loads(self._without_secrets(json.dumps(data, ensure_ascii=False).encode()))
-        seconds = time.perf_counter() - start
-        answer = read_completion(data, seconds=seconds, sent=body, effort_keys=effort_keys)
-        if isinstance(answer, Trouble):
-            return answer
-        timing = read_timing(data.get("timings"), seconds, first)
-        return Exchange(answer.message, answer.finish_reason, answer.usage, timing)
-
-
-def _tokens(answer: Exchange) -> int:
-    return (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0)
-
-
-def _wait(failures: int, asked: float | None) -> float:
-    """Exponential back-off with jitter, never less than Retry-After asks for."""
-    backoff = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (failures - 1))
-    backoff *= random.uniform(0.5, 1.0)
-    return backoff if asked is None else max(asked, 0.05)
+        return read_completion(data, sent=sent, seconds=time.perf_counter() - start, first_token=first)

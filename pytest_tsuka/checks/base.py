@@ -94,7 +94,9 @@ class Check(BaseModel, ABC):
         return self.operands()
 
     def apply(self, subject: Subject) -> Result:
-        """`evaluate`, guarded: nothing said earns nothing, and an exception is a failed check."""
+        """`evaluate`, guarded: what is no answer earns nothing, nor does silence; an exception is a failed check."""
+        if (why := subject.reply.no_answer) is not None:
+            return Result(False, shorten(why, 400))
         if self.negative and subject.reply.empty:
             return Result(False, "nothing was said: an empty reply earns no point for what it lacks")
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
@@ -17,10 +16,8 @@ from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, Set
 from pytest_tsuka.plugin.items import PlayedItem
 from pytest_tsuka.plugin.state import State, state_of
 from pytest_tsuka.protocols import Backend
+from pytest_tsuka.scoring.outcomes import ERROR, PASSED, REFUSED
 from pytest_tsuka.scoring.verdict import (
-    ERROR,
-    PASSED,
-    REFUSED,
     RunVerdict,
     Verdict,
     combined_outcome,
@@ -33,6 +30,7 @@ from pytest_tsuka.scoring.verdict import (
     vacuous_warning,
 )
 from pytest_tsuka.text.escape import one_line, printable
+from pytest_tsuka.text.json_types import finite
 from pytest_tsuka.text.normalise import without_surrogates
 
 if TYPE_CHECKING:
@@ -288,15 +286,7 @@ def as_transport(verdict: Verdict) -> tuple[str, Verdict]:
     try:
         text = json.dumps(verdict, ensure_ascii=False, allow_nan=False)
     except ValueError:  # a server's own JSON may hold numbers beyond the range of a float
-        verdict = cast("Verdict", _finite(verdict))
+        verdict = cast("Verdict", finite(verdict))
         text = json.dumps(verdict, ensure_ascii=False, allow_nan=False)
     clean = without_surrogates(text)
     return clean, verdict if clean == text else json.loads(clean)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(member) for key, member in value.items()}
-    return [_finite(member) for member in value] if isinstance(value, list) else value

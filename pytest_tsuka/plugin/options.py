@@ -61,6 +61,15 @@ OPTIONS = (
         "string",
         "",
     ),
+    Option(
+        "api",
+        "what the endpoint speaks: chat completions, OpenAI's responses, Anthropic's messages; auto goes by the"
+        " address, and tries the others where there are no chat completions",
+        "API",
+        "string",
+        "auto",
+        choices=("auto", "chat", "responses", "anthropic"),
+    ),
     Option("api-key-env", "environment variable that holds the API key", "NAME", "string", "OPENAI_API_KEY"),
     Option(
         "benchmarks",
@@ -114,7 +123,15 @@ OPTIONS = (
     Option("timeout", "seconds one request may take", "SECONDS", "float", 300.0, convert=float),
     Option("item-timeout", "seconds one conversation may take in all", "SECONDS", "float", 900.0, convert=float),
     Option("idle-timeout", "seconds a streamed reply may be silent", "SECONDS", "float", 120.0, convert=float),
-    Option("retries", "retries of a request that failed for a passing reason", "N", "int", 4, convert=int),
+    Option(
+        "retries",
+        "how often a request is sent again after a 5xx, a reset, a timeout or garbage; being rejected (429, 503) while"
+        " others are served does not count, an endpoint never reached is given up after 4",
+        "N",
+        "int",
+        8,
+        convert=int,
+    ),
     Option(
         "stream",
         "ask for streamed replies: stalled servers are seen, time to first token is measured",
@@ -209,6 +226,7 @@ class Settings:
     folder: Path
     packaged: bool
     base_url: str
+    api: str
     api_key: str
     effort_style: str
     params: dict[str, Any]
@@ -247,9 +265,10 @@ class Settings:
 
 def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -> Settings:
     """The settings of a run that measures `names`. Raises SettingsError naming option and mend."""
+    from pytest_tsuka.backends.apis import AUTO, NAMES, api_named
     from pytest_tsuka.backends.catalog import read_model
     from pytest_tsuka.backends.http.urls import read_base_url
-    from pytest_tsuka.errors import SettingsError
+    from pytest_tsuka.errors import SettingsError, unknown_name
     from pytest_tsuka.scoring.gate import read_requirement
     from pytest_tsuka.suite.files import standard_suite
 
@@ -271,6 +290,9 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         raise SettingsError("--tsuka-record and --tsuka-replay exclude each other: a replay hears nothing new")
     base_url = values["tsuka_base_url"] or os.environ.get("OPENAI_BASE_URL") or "http://localhost:11434/v1"
     read_base_url(base_url)
+    api = values["tsuka_api"]
+    if api not in (AUTO, *NAMES):
+        raise SettingsError(f"tsuka_api: {unknown_name('API', api, (AUTO, *NAMES))}")
     efforts = read_efforts(values["tsuka_effort"])
     gate_effort = values["tsuka_gate_effort"] or None
     if gate_effort and gate_effort not in efforts:
@@ -278,6 +300,8 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
     style = values["tsuka_effort_style"]
     if style not in EFFORT_STYLES:
         raise SettingsError(f"tsuka_effort_style: must be one of {', '.join(EFFORT_STYLES)}, found {style!r}")
+    if spoken := read_base_url(base_url).api if api == AUTO else api:
+        api_named(spoken).effort_fields(style, "low")
     if style == "off" and efforts != ("none",):
         if config.getoption("tsuka_effort", None):
             raise SettingsError("--tsuka-effort-style=off sends no effort, so only --tsuka-effort=none can be measured")
@@ -288,6 +312,7 @@ def read_settings(config: pytest.Config, names: list[str], policy: TierPolicy) -
         folder=standard_suite() if packaged else folder,
         packaged=packaged,
         base_url=base_url,
+        api=api,
         api_key=os.environ.get(values["tsuka_api_key_env"], ""),
         effort_style=style,
         params=read_params(values["tsuka_param"]),
@@ -370,7 +395,7 @@ def read_efforts(given: list[str], option: str = "--tsuka-effort") -> tuple[str,
     return tuple(level for level in EFFORTS if level in asked)
 
 
-_RESERVED = ("model", "messages", "tools", "stream", "stream_options", "reasoning_effort")
+_RESERVED = ("model", "messages", "input", "tools", "stream", "stream_options", "reasoning_effort", "store")
 
 
 def read_params(given: list[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import concurrent.futures
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from pytest_tsuka.runner.engine import Engine
 
 AHEAD = 4
-"""Conversations kept started ahead of pytest's loop, as a multiple of the concurrency."""
+"""Conversations that are started and not finished, as a multiple of the concurrency."""
+FARTHEST = 10
+"""How far before pytest's loop they may be, as a multiple of that: one slow answer must not hold up all others."""
+FEEDING = 0.2
+"""Seconds between two looks at whether more can be started, while pytest's loop waits for an item."""
 FIRST_BEAT, BEAT_TTY, BEAT_LOG = 3.0, 5.0, 30.0
 LET_WORK = 0.05
 """Seconds that pytest's loop leaves to an engine that has something to do."""
@@ -52,7 +57,7 @@ def running_engine(session: pytest.Session) -> Iterator[None]:
         state.backend_to_open, concurrency=_concurrency(state), item_timeout=state.settings.item_timeout
     )
     state.engine = started.start()
-    feeder = Feeder(state, items, terminal)
+    feeder = Feeder(state, items, session.items, terminal)
     config.pluginmanager.register(feeder, "tsuka-feeder")
     try:
         yield
@@ -86,31 +91,41 @@ def _fetch_weights(state: State, items: list[PlayedItem], terminal: pytest.Termi
             state.unfetched[model.name] = error
 
 
-def _worker_channel(config: pytest.Config) -> Any:
-    """The channel of an xdist worker to its controller, found by the names of xdist's public protocol; else None."""
+def _xdist_worker(config: pytest.Config) -> Any:
+    """What runs the items of an xdist worker, found by the names of xdist's public protocol; else None."""
     if not hasattr(config, "workerinput"):
         return None
-    return next((p.channel for p in config.pluginmanager.get_plugins() if hasattr(p, "channel")), None)
+    return next((p for p in config.pluginmanager.get_plugins() if hasattr(p, "channel")), None)
 
 
 class Feeder:
     """Starts the next conversations when an item begins, and tells that a run is alive."""
 
-    def __init__(self, state: State, items: list[PlayedItem], terminal: pytest.TerminalReporter | None) -> None:
+    def __init__(
+        self,
+        state: State,
+        items: list[PlayedItem],
+        all_items: list[pytest.Item],
+        terminal: pytest.TerminalReporter | None,
+    ) -> None:
         self._state = state
         self._items = items
         self._terminal = terminal
         self._position = {item.nodeid: at for at, item in enumerate(items)}
         self._begun = time.monotonic()
         self._finished = 0
-        self._fed = 0
+        self._fed = self._at = 0
         self._last_beat = self._begun
-        self._channel = _worker_channel(state.config)
+        interactor = _xdist_worker(state.config)
+        self._channel = getattr(interactor, "channel", None)
+        self._queue = queue if hasattr(queue := getattr(interactor, "torun", None), "lock") else None
+        self._all_items = all_items
         self._window = self._window_size()
+        self._farthest = self._window if getattr(state.config.option, "maxfail", 0) else FARTHEST * self._window
 
     def _window_size(self) -> int:
         option = self._state.config.option
-        slots = max(1, self._state.settings.concurrency // self._state.settings.repeats)
+        slots = max(1, self._state.settings.concurrency // self._state.workers // self._state.settings.repeats)
         # With -x or --maxfail what was started too early is wasted.
         return slots if getattr(option, "maxfail", 0) else AHEAD * slots
 
@@ -121,14 +136,36 @@ class Feeder:
         if isinstance(item, PlayedItem):
             at = self._position.get(item.nodeid)
             if at is None or hasattr(item.config, "workerinput"):
-                # An xdist worker holds all items but learns only of its next one.
-                self._start(item, nextitem)
-            elif self._fed - at <= self._window // 2:  # many at once: each start wakes the engine's thread
-                self._start(*self._items[max(self._fed, at) : at + self._window])
-                self._fed = at + self._window
+                self._start(item, nextitem, *self._queued())
+            else:
+                self._at = at
+                self._feed()
         else:
             self._state.before_waiting()
         return (yield)
+
+    def _feed(self) -> None:
+        """Starts what the window has room for; many at once, since each start wakes the engine's thread."""
+        engine = self._state.engine
+        assert engine
+        begin = max(self._fed, self._at)
+        unfinished = (engine.progress.started - engine.progress.done) // self._state.settings.repeats
+        room = min(self._window - unfinished, self._at + self._farthest - begin)
+        if begin == self._at or room > self._window // 2:
+            self._fed = begin + max(room, 1)
+            self._start(*self._items[begin : self._fed])
+
+    def _queued(self) -> list[pytest.Item]:
+        """What an xdist worker was given to run after its next item, as far as the window reaches.
+
+        A worker holds all items and is told only of the next one; the others are read from its queue, whose name
+        and lock are xdist's own. Without them two conversations at once are played.
+        """
+        if self._queue is None:
+            return []
+        with self._queue.lock() as numbers:
+            ahead = [n for n in islice(numbers, max(0, self._window - 2)) if isinstance(n, int)]
+        return [self._all_items[n] for n in ahead if n < len(self._all_items)]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -138,11 +175,13 @@ class Feeder:
             waiting = [job for job in jobs if not job.done()]
             if waiting:
                 self._state.before_waiting()
-            while waiting and concurrent.futures.wait(waiting, timeout=self._next_beat()).not_done:
+            while waiting and concurrent.futures.wait(waiting, timeout=self._next_look()).not_done:
                 if self._controller_is_gone():
                     # The controller was interrupted: execnet would interrupt this worker only after 5 s.
                     raise KeyboardInterrupt
                 self._beat(item)
+                if self._more_to_feed:
+                    self._feed()
             if jobs and self._state.engine:
                 self._state.engine.wait_idle(LET_WORK)
         try:
@@ -171,6 +210,13 @@ class Feeder:
         if self._last_beat == self._begun:
             return FIRST_BEAT
         return BEAT_TTY if self._terminal and self._terminal.isatty else BEAT_LOG
+
+    @property
+    def _more_to_feed(self) -> bool:
+        return self._queue is None and self._fed < min(len(self._items), self._at + self._farthest)
+
+    def _next_look(self) -> float:
+        return min(FEEDING, self._next_beat()) if self._more_to_feed else self._next_beat()
 
     def _next_beat(self) -> float:
         if not self._terminal:

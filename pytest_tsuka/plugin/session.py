@@ -19,7 +19,8 @@ from pytest_tsuka.plugin.grading import ScenarioGrading
 from pytest_tsuka.plugin.outputs import append_summary, outputs, write_text
 from pytest_tsuka.plugin.scenarios import ScenarioItem
 from pytest_tsuka.plugin.state import state_of
-from pytest_tsuka.scoring.verdict import PASSED, Verdict, score_text
+from pytest_tsuka.scoring.outcomes import PASSED
+from pytest_tsuka.scoring.verdict import Verdict, score_text
 from pytest_tsuka.text.escape import one_line
 
 if TYPE_CHECKING:

@@ -249,7 +249,8 @@ class State:
     @property
     def asked_for(self) -> JsonObject:
         """What the run asks of every request besides its content, before any endpoint refuses some of it."""
-        return {"params": self.settings.params, "effortStyle": self.settings.effort_style}
+        asked: JsonObject = {"params": self.settings.params, "effortStyle": self.settings.effort_style}
+        return asked if self.settings.api == "auto" else {**asked, "api": self.settings.api}
 
     def terms(self, model: str) -> JsonObject:
         """Everything a verdict of this model depends on."""
@@ -332,6 +333,8 @@ class State:
             effort_style=settings.effort_style,
             stream=settings.stream,
             limits=limits,
+            api=settings.api,
+            shared=self.workers > 1,
             pacer=Pacer(settings.rpm / self.workers, settings.tpm / self.workers),
         )
 

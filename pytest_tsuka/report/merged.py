@@ -11,9 +11,10 @@ from typing import Any, cast
 from pytest_tsuka.efforts import EFFORTS
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.report.results import result_document
+from pytest_tsuka.scoring.outcomes import SCORED
 from pytest_tsuka.scoring.results import Expectation, ModelResult, summarise
 from pytest_tsuka.scoring.tiers import TIERS, TierPolicy
-from pytest_tsuka.scoring.verdict import SCORED, Verdict
+from pytest_tsuka.scoring.verdict import Verdict
 from pytest_tsuka.store.database import Store
 from pytest_tsuka.suite.files import read_suite
 

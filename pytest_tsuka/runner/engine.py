@@ -72,7 +72,7 @@ class Engine(Generic[Key, Outcome]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
-        self._asked: deque[tuple[Future[Outcome], Key, str, Job[Outcome]]] = deque()
+        self._asked: deque[tuple[Future[Outcome], Key, str, Job[Outcome], bool]] = deque()
         self._idle = threading.Event()
         self.progress = Progress()
 
@@ -86,15 +86,15 @@ class Engine(Generic[Key, Outcome]):
         """The future of a job that was started and is not forgotten yet."""
         return self._futures.get(key)
 
-    def prefetch(self, key: Key, model: str, job: Job[Outcome]) -> Future[Outcome]:
-        """The future of this job, started when first asked for."""
+    def prefetch(self, key: Key, model: str, job: Job[Outcome], *, alone: bool = False) -> Future[Outcome]:
+        """The future of this job, started when first asked for; `alone` with no other beside it."""
         future = self._futures.get(key)
         if future is None:
             assert self._loop is not None, "the engine is not running"
             self.progress.started += 1
             future = self._futures[key] = Future()
             # One wake-up for all that is asked for before the loop has its turn: it costs as much as the asking.
-            self._asked.append((future, key, model, job))
+            self._asked.append((future, key, model, job, alone))
             if len(self._asked) == 1:
                 self._loop.call_soon_threadsafe(self._begin)
         return future
@@ -156,8 +156,8 @@ class Engine(Generic[Key, Outcome]):
     def _begin(self) -> None:
         """Starts what was asked for. The last entry goes last, so that whoever adds one to none wakes the loop."""
         while self._asked:
-            future, key, model, job = self._asked[0]
-            task = asyncio.get_running_loop().create_task(self._run(key, model, job))
+            future, key, model, job, alone = self._asked[0]
+            task = asyncio.get_running_loop().create_task(self._run(key, model, job, alone))
             self._tasks[task] = future
             task.add_done_callback(self._settle)
             self._asked.popleft()
@@ -172,14 +172,14 @@ class Engine(Generic[Key, Outcome]):
         else:
             future.set_result(task.result())
 
-    async def _run(self, key: Key, model: str, job: Job[Outcome]) -> Outcome:
+    async def _run(self, key: Key, model: str, job: Job[Outcome], alone: bool) -> Outcome:  # noqa: FBT001
         try:
-            async with self._slots.held():
+            async with self._slots.held(alone=alone) as lease:
                 self.progress.in_flight += 1
                 self._started_at[key] = time.monotonic()
                 try:
                     backend = await self._opened(model)
-                    async with asyncio.timeout(self._item_timeout):
+                    async with asyncio.timeout(self._item_timeout) as lease.limit:
                         return await job(backend)
                 except TimeoutError as error:
                     said = "; ".join(getattr(error.__cause__, "__notes__", ()))

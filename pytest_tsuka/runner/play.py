@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
 from pytest_tsuka.conversation import Conversation, Reply, ToolCall, Turn
 from pytest_tsuka.protocols import Backend, Request
-from pytest_tsuka.runner.reply import read_reply
+from pytest_tsuka.runner.reply import listed_calls, read_reply
 from pytest_tsuka.suite.benchmark import Benchmark, ToolResult
 from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
@@ -53,7 +54,7 @@ async def play(
         exchange = await backend.complete(request)
         reply = read_reply(exchange, benchmark.tool_names, accept_text_calls=accept_text_calls)
         turns.append(Turn(sent=history.take_new(), reply=reply, exchange=exchange))
-        history.replay(reply)
+        history.replay(reply, exchange.message)
     return Conversation(tuple(turns))
 
 
@@ -91,18 +92,25 @@ class _History:
         self._new_from = len(self._messages)
         return tuple(new)
 
-    def replay(self, reply: Reply) -> None:
-        """The assistant's turn, whole: its text and every call under an id of its own."""
+    def replay(self, reply: Reply, message: JsonObject) -> None:
+        """The assistant's turn as it came, whatever the server put on it: what it signed or wants back is in there.
+
+        Only what no server would take is mended: calls without an id of their own, arguments that are no object.
+        """
         self._calls = [(self._unique_id(call.id), call) for call in reply.tool_calls]
-        message: JsonObject = {"role": "assistant", "content": reply.text}
+        content = message.get("content")
+        played: JsonObject = {"role": "assistant", "content": content if isinstance(content, (str, list)) else ""}
+        played |= {key: value for key, value in message.items() if key not in _REBUILT and value is not None}
         if self._calls:
-            message["tool_calls"] = [_replayed(call_id, call) for call_id, call in self._calls]
-        self._messages.append(message)
+            raw = listed_calls(message)
+            raw += [{}] * (len(self._calls) - len(raw))  # calls accepted from text
+            played["tool_calls"] = [_replayed(*call, own) for call, own in zip(self._calls, raw, strict=False)]
+        self._messages.append(played)
 
     def leave_calls_out(self) -> None:
-        """A step without a result replays the text only: unanswered calls are not valid history."""
+        """A step without a result replays the turn without its calls: unanswered ones are not valid history."""
         if self._calls:
-            self._messages[-1] = {"role": "assistant", "content": self._messages[-1]["content"]}
+            self._messages[-1] = {key: value for key, value in self._messages[-1].items() if key != "tool_calls"}
             self._calls = []
 
     def answer(self, result: ToolResult) -> None:
@@ -121,11 +129,30 @@ class _History:
         return call_id
 
 
-def _replayed(call_id: str, call: ToolCall) -> JsonValue:
-    # Arguments that were no object cannot be replayed: servers answer 400 or 500 to broken JSON.
-    arguments = json.dumps(call.arguments or {}, ensure_ascii=False)
+_REBUILT = frozenset({"role", "content", "tool_calls", "function_call"})
+
+
+def _replayed(call_id: str, call: ToolCall, raw: JsonObject) -> JsonValue:
+    """A call with everything that came on it; `raw` is the call as the server sent it."""
+    function = raw.get("function")
+    inner = dict(function) if isinstance(function, dict) else {}
+    outer = {key: value for key, value in raw.items() if key not in ("name", "arguments") or inner}
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unnamed"
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    own = {"name": name, "arguments": _replayed_arguments(call)}
+    return {**outer, "id": call_id, "type": "function", "function": {**inner, **own}}
+
+
+def _replayed_arguments(call: ToolCall) -> str:
+    """As they were written where that is a JSON object's text; servers answer 400 or 500 to anything else."""
+    if call.arguments and not call.repaired:
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(json.loads(call.raw_arguments, parse_constant=_no_constant), dict):
+                return call.raw_arguments
+    return json.dumps(call.arguments or {}, ensure_ascii=False)
+
+
+def _no_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _results(result: ToolResult, calls: list[tuple[str, ToolCall]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import NamedTuple
 
 from pytest_tsuka.conversation import Exchange, Reply, ToolCall
 from pytest_tsuka.errors import closest
@@ -19,19 +20,23 @@ _TAG = re.compile(rf"<(/?){_THINKING}>", re.IGNORECASE)
 def read_reply(exchange: Exchange, offered: tuple[str, ...] = (), *, accept_text_calls: bool = False) -> Reply:
     """The normalised reply. `offered` are the names of the tools the request carried."""
     message = exchange.message
-    raw = content_text(message.get("content"))
-    if not raw and isinstance(refusal := message.get("refusal"), str):
-        raw = refusal
+    content = read_content(message.get("content"))
+    raw = content.text
+    said_apart = message.get("refusal")
+    refusal = said_apart if isinstance(said_apart, str) and said_apart.strip() else content.refusal
     reasoning, answer = split_thinking(raw)
     apart = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(apart, str) and apart.strip():
-        reasoning = apart.strip() if not reasoning else f"{apart.strip()}\n{reasoning}"
+    thoughts = [apart if isinstance(apart, str) else "", content.thinking, reasoning]
+    reasoning = "\n".join(dict.fromkeys(t.strip() for t in thoughts if t.strip()))
+    ended = Reply("", finish_reason=exchange.finish_reason, refusal=without_surrogates(refusal).strip())
+    if ended.no_answer is not None:  # what was said instead of an answer, or before a filter cut it off, is none
+        answer = ""
     text = normalise(answer)
-    calls = tuple(read_call(call) for call in _listed_calls(message))
+    calls = tuple(read_call(function_of(call)) for call in listed_calls(message))
     written = () if calls else find_text_calls(text, offered)
     if written and accept_text_calls:
         calls, written = written, ()
-    notes = (*exchange.notes, *_notes(text, reasoning, calls, written, offered))
+    notes = (*exchange.notes, *_notes(ended, text, reasoning, calls, written, offered))
     return Reply(
         text=text,
         raw_text=without_surrogates(raw),
@@ -41,27 +46,50 @@ def read_reply(exchange: Exchange, offered: tuple[str, ...] = (), *, accept_text
         text_calls=written,
         finish_reason=exchange.finish_reason,
         notes=notes,
+        refusal=ended.refusal,
     )
 
 
-def content_text(content: JsonValue) -> str:
-    """`content` as text: null is empty, of a list of parts the text parts are joined."""
+class Content(NamedTuple):
+    """What the blocks of `content` hold: the answer's text, thinking, a refusal."""
+
+    text: str = ""
+    thinking: str = ""
+    refusal: str = ""
+
+
+_KIND_OF_BLOCK = {
+    "text": "text",
+    "output_text": "text",
+    "thinking": "thinking",
+    "reasoning": "thinking",
+    "reasoning_text": "thinking",
+    "refusal": "refusal",
+}
+
+
+def read_content(content: JsonValue) -> Content:
+    """`content` in any form: null is empty, of a list of blocks those of a kind are joined."""
     if isinstance(content, str):
-        return content
-    if isinstance(content, dict):
-        content = [content]
-    if not isinstance(content, list):
-        return ""
-    pieces: list[str] = []
-    for part in content:
-        if isinstance(part, str):
-            pieces.append(part)
-        elif isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
-            text = part.get("text")
-            if isinstance(text, dict):
-                text = text.get("value")
-            pieces.append(text if isinstance(text, str) else "")
-    return "".join(pieces)
+        return Content(content)
+    blocks = [content] if isinstance(content, dict) else content
+    found: dict[str, list[str]] = {"text": [], "thinking": [], "refusal": []}
+    for block in blocks if isinstance(blocks, list) else ():
+        if isinstance(block, str):
+            found["text"].append(block)
+        elif isinstance(block, dict) and (kind := _KIND_OF_BLOCK.get(str(block.get("type", "text")))):
+            found[kind].append(_block_text(block, kind))
+    return Content(**{kind: "".join(pieces) for kind, pieces in found.items()})
+
+
+def _block_text(block: JsonObject, kind: str) -> str:
+    """A block's text stands under its kind or under `text`: a string, `{"value": …}`, or blocks again."""
+    value = next((block[key] for key in (kind, "text", "reasoning", "summary") if key in block), "")
+    if isinstance(value, dict):
+        value = value.get("value", "")
+    if isinstance(value, list):
+        return "".join(_block_text(b, kind) if isinstance(b, dict) else str(b) for b in value)
+    return value if isinstance(value, str) else ""
 
 
 def split_thinking(text: str) -> tuple[str, str]:
@@ -96,22 +124,21 @@ def split_thinking(text: str) -> tuple[str, str]:
     return "\n".join(t.strip() for t in thoughts if t.strip()), text
 
 
-def _listed_calls(message: JsonObject) -> list[JsonObject]:
-    """The function objects of `tool_calls`, or of the legacy `function_call`, ids included."""
+def listed_calls(message: JsonObject) -> list[JsonObject]:
+    """The calls as the server sent them: of `tool_calls`, else the legacy `function_call`."""
     listed = message.get("tool_calls")
     if isinstance(listed, dict):
         listed = [listed]
-    found: list[JsonObject] = []
-    for call in listed if isinstance(listed, list) else []:
-        if not isinstance(call, dict):
-            continue
-        function = call.get("function")
-        body: JsonObject = function if isinstance(function, dict) else call
-        found.append({**body, "id": call.get("id")})
+    found = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
     legacy = message.get("function_call")
-    if not found and isinstance(legacy, dict):
-        found.append({**legacy, "id": None})
-    return found
+    return found or ([{"function": legacy}] if isinstance(legacy, dict) else [])
+
+
+def function_of(call: JsonObject) -> JsonObject:
+    """Name, arguments and id of a call, wherever the server put them."""
+    function = call.get("function")
+    body: JsonObject = function if isinstance(function, dict) else call
+    return {**body, "id": call.get("id")}
 
 
 def read_call(function: JsonObject) -> ToolCall:
@@ -171,6 +198,7 @@ def _article(kind: str) -> str:
 
 
 def _notes(
+    ended: Reply,
     text: str,
     reasoning: str,
     calls: tuple[ToolCall, ...],
@@ -178,7 +206,9 @@ def _notes(
     offered: tuple[str, ...],
 ) -> list[str]:
     notes: list[str] = []
-    if not text and not calls and reasoning:
+    if ended.no_answer is not None:
+        notes.append(shorten(ended.no_answer, 400))
+    elif not text and not calls and reasoning:
         notes.append(
             f"content is empty; {len(reasoning)} characters of reasoning"
             " (if the answer is in there, look at the server's reasoning parser)"

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from pytest_tsuka.scoring.bootstrap import Spread, bootstrap
 from pytest_tsuka.scoring.effort_effect import judge_honoured
+from pytest_tsuka.scoring.outcomes import REFUSED, SCORED
 from pytest_tsuka.scoring.saturation import Saturation, saturation
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES, TIERS, CheckLoss, TierPolicy, recommend, weighted_mean
-from pytest_tsuka.scoring.verdict import REFUSED, SCORED, RunVerdict, Verdict, operands_text
+from pytest_tsuka.scoring.verdict import RunVerdict, Verdict, operands_text
 
 
 @dataclass(frozen=True)

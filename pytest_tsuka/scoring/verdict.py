@@ -8,14 +8,11 @@ from typing import TypedDict, cast
 
 from pytest_tsuka.checks.base import Check, Result, Subject
 from pytest_tsuka.conversation import Conversation, Reply, Turn, add_known, plain
+from pytest_tsuka.scoring.outcomes import FAILED, OUTCOMES, PASSED
 from pytest_tsuka.scoring.tiers import weighted_share
 from pytest_tsuka.suite.benchmark import Benchmark
 from pytest_tsuka.text.json_find import FoundJson
 from pytest_tsuka.text.json_types import JsonObject, JsonValue, shorten
-
-PASSED, FAILED, TRUNCATED, REFUSED, ERROR = "passed", "failed", "truncated", "refused", "error"
-SCORED = (PASSED, FAILED, TRUNCATED)
-"""The outcomes that are scores. An endpoint's trouble never is."""
 
 APOLOGY = "I'm sorry, but I can't help with that. Mi dispiace, ma non posso aiutarti con questa richiesta."
 VACUOUS_SHARE = 0.25
@@ -109,9 +106,10 @@ def _check_verdict(step: int, check: Check, result: Result) -> CheckVerdict:
 
 
 def _outcome(checks: Sequence[CheckVerdict], replies: Sequence[Reply]) -> str:
+    """The first class of the table that some reply belongs to; passed where every check did."""
     if all(c["passed"] for c in checks):
         return PASSED
-    return TRUNCATED if any(reply.truncated for reply in replies) else FAILED
+    return next((o.name for o in OUTCOMES if o.applies and any(o.applies(r) for r in replies)), FAILED)
 
 
 def _notes(conversation: Conversation) -> list[str]:
@@ -179,6 +177,7 @@ def _turn_json(turn: Turn) -> JsonObject:
             "text": reply.text,
             "raw_text": reply.raw_text if reply.raw_text != reply.text else None,
             "reasoning": reply.reasoning,
+            **({"refusal": reply.refusal} if reply.refusal else {}),
             "tool_calls": [_call_json(call) for call in reply.tool_calls],
             "text_calls": [_call_json(call) for call in reply.text_calls],
             "finish_reason": reply.finish_reason,
@@ -201,9 +200,9 @@ def mean_verdict_score(runs: Sequence[RunVerdict]) -> float | None:
 
 
 def combined_outcome(runs: Sequence[RunVerdict]) -> str:
-    """Passed when every run passed; truncated when a failing run was cut; failed otherwise."""
-    outcomes = {run["outcome"] for run in runs}
-    return PASSED if outcomes <= {PASSED} else TRUNCATED if TRUNCATED in outcomes else FAILED
+    """Passed when every run passed; else the first class of the table that some run belongs to."""
+    outcomes = {run["outcome"] for run in runs} - {PASSED}
+    return next((o.name for o in OUTCOMES if o.name in outcomes), FAILED) if outcomes else PASSED
 
 
 # --- the vacuous-pass guard ------------------------------------------------------------------
@@ -238,8 +237,8 @@ def failed_checks(run: RunVerdict) -> list[CheckVerdict]:
 def headline(score: float, run: RunVerdict) -> str:
     """The first line of a failure, which becomes the short summary and the JUnit message."""
     names = list(dict.fromkeys(check["type"] for check in failed_checks(run)))
-    cut = "truncated, " if run["outcome"] == TRUNCATED else ""
-    return f"{cut}score {score_text(score)} < 1.00 ({', '.join(names)})"
+    kind = "" if run["outcome"] == FAILED else f"{run['outcome']}, "
+    return f"{kind}score {score_text(score)} < 1.00 ({', '.join(names)})"
 
 
 def score_text(score: float | None) -> str:

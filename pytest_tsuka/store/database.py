@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_tsuka.errors import TsukaError
-from pytest_tsuka.scoring.verdict import SCORED, Verdict
+from pytest_tsuka.scoring.outcomes import SCORED
+from pytest_tsuka.scoring.verdict import Verdict
 
 SCHEMA_VERSION = 2
 

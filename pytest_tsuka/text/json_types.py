@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, TypeAlias, TypeGuard, Union
 
 JsonValue: TypeAlias = Union[bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]", None]
@@ -49,6 +50,15 @@ def json_type(value: Found) -> str:
 def is_integer(value: Found) -> bool:
     """True for a number without a fraction: 4 and 4.0, never a boolean."""
     return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+
+
+def finite(value: Any) -> Any:
+    """The value with null for every number that JSON cannot say."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(member) for key, member in value.items()}
+    return [finite(member) for member in value] if isinstance(value, list) else value
 
 
 def shown(value: Found, limit: int = 80) -> str:

@@ -1,55 +1,71 @@
-"""JSON posted to one URL: through httpx's client where a proxy is in between, else straight through its transport."""
+"""JSON posted to an endpoint: through httpx's client where a proxy is in between, else straight by its transport."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 
 import httpx
 
+from pytest_tsuka.backends.apis.base import Api
 from pytest_tsuka.backends.http.transport import AsyncHTTP11Transport
 from pytest_tsuka.backends.http.urls import Endpoint
-from pytest_tsuka.text.json_types import JsonObject
+from pytest_tsuka.text.json_types import JsonObject, finite
 
 
 class Wire:
-    """Connections to an endpoint's chat completions. Raises ValueError or httpx.InvalidURL for what cannot be sent."""
+    """Connections to an endpoint. Raises ValueError or httpx.InvalidURL for what cannot be sent."""
 
-    def __init__(
-        self, endpoint: Endpoint, *, api_key: str, headers: Mapping[str, str], timeout: float, connect: float
-    ) -> None:
-        sent = {"User-Agent": "pytest-tsuka", "Accept": "application/json, text/event-stream", **headers}
-        if api_key:
-            sent["Authorization"] = f"Bearer {api_key}"
-        if endpoint.user:
-            pair = f"{endpoint.user}:{endpoint.password}".encode()
-            sent["Authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
+    def __init__(self, endpoint: Endpoint, *, headers: Mapping[str, str], timeout: float, connect: float) -> None:
+        self._endpoint = endpoint
         self._proxied = not endpoint.loopback and _proxied()
         self._transport = AsyncHTTP11Transport()
         self._client = httpx.AsyncClient(
-            headers=sent,
+            headers={"User-Agent": "pytest-tsuka", "Accept": "application/json, text/event-stream", **headers},
             timeout=httpx.Timeout(timeout, connect=connect),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=not endpoint.loopback,  # no proxy can reach this machine's own loopback
             transport=None if self._proxied else self._transport,
         )
-        self._url = httpx.URL(endpoint.url("chat/completions"))
-        # Worked out once: httpx's client does so for each request, and looks for cookies in each answer.
-        self._sent = self._client.headers.copy()
-        self._sent["Content-Type"] = "application/json"
         self._extensions = {"timeout": self._client.timeout.as_dict()}
+        # Worked out once: httpx's client does so for each request, and looks for cookies in each answer.
+        self._places: dict[str, tuple[httpx.URL, httpx.Headers]] = {}
 
-    async def post(self, body: JsonObject) -> httpx.Response:
+    def check(self, api: Api, key: str) -> None:
+        """Raises what sending to this API would raise before anything is sent."""
+        self._place(api, key)
+
+    def _place(self, api: Api, key: str) -> tuple[httpx.URL, httpx.Headers]:
+        if api.name not in self._places:
+            headers = self._client.headers.copy()
+            headers["Content-Type"] = "application/json"
+            for name, value in api.headers(key).items():
+                headers.setdefault(name, value)
+            if self._endpoint.user:
+                headers["Authorization"] = f"Basic {self._endpoint.basic_credentials}"
+            self._places[api.name] = httpx.URL(self._endpoint.url(api.route)), headers
+        return self._places[api.name]
+
+    async def post(self, api: Api, key: str, body: JsonObject) -> httpx.Response:
         """The answer, its body still to be read; whoever has it closes it. Raises httpx's exceptions."""
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        request = httpx.Request("POST", self._url, headers=self._sent, content=content, extensions=self._extensions)
+        url, headers = self._place(api, key)
+        request = httpx.Request("POST", url, headers=headers, content=_encoded(body), extensions=self._extensions)
         if self._proxied:
             return await self._client.send(request, stream=True)
         return await self._transport.handle_async_request(request)
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+def _encoded(body: JsonObject) -> bytes:
+    """UTF-8; what a server said that has no place there (half a character, a number beyond all) goes back escaped."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        return _encoded(finite(body))
 
 
 def _proxied() -> bool:

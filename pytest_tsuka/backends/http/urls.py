@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import re
 from collections.abc import Iterable
@@ -11,9 +12,13 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from pytest_tsuka.errors import SettingsError
 
 HIDDEN = "***"
-_ENDPOINT = re.compile(r"/(?:chat/completions|completions|models|embeddings|responses)$")
+_ROUTE = re.compile(r"/(?P<route>chat/completions|completions|models|embeddings|responses|messages)$")
+_API_OF_ROUTE = {"chat/completions": "chat", "completions": "chat", "responses": "responses", "messages": "anthropic"}
 _SECRET_PARAMETER = re.compile(r"key|token|secret|password|pass|auth|sig", re.IGNORECASE)
-_KEY_SHAPES = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_][A-Za-z0-9_*.-]{6,}|\bBearer\s+[^\s\"',;]+", re.IGNORECASE)
+_KEY_SHAPES = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_][A-Za-z0-9_*.-]{6,}|\bBearer\s+[^\s\"',;]+|\bAuthorization\W+Basic\s+[^\s\"',;]+",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class Endpoint:
     query: str = ""
     user: str = ""
     password: str = ""
+    api: str | None = None
+    """The API that the address itself tells of: by a pasted route, or by whose it is."""
 
     def url(self, path: str) -> str:
         """The address of a route, e.g. `chat/completions`, query included, credentials not."""
@@ -42,9 +49,16 @@ class Endpoint:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        found = [self.password, self.user if self.password == "" else ""]
+        found = [self.password, self.user if self.password == "" else "", self.basic_credentials]
         found += [v for n, v in parse_qsl(self.query) if _SECRET_PARAMETER.search(n)]
         return tuple(dict.fromkeys(s for secret in found for s in (secret, quote(secret, safe="")) if s))
+
+    @property
+    def basic_credentials(self) -> str:
+        """User and password as the Authorization header carries them; empty without a user."""
+        if not self.user:
+            return ""
+        return base64.b64encode(f"{self.user}:{self.password}".encode()).decode("ascii")
 
     @property
     def loopback(self) -> bool:
@@ -64,16 +78,24 @@ def read_base_url(text: str) -> Endpoint:
     Only a whole trailing segment is touched: `/api/v1`, `/openai/v1/`, `/v10/v1` stay what they are.
     """
     parts = _split(text.strip())
-    path = _ENDPOINT.sub("", parts.path.rstrip("/")).rstrip("/")
+    whole = parts.path.rstrip("/")
+    route = _ROUTE.search(whole)
+    path = _ROUTE.sub("", whole).rstrip("/")
+    api = _API_OF_ROUTE.get(route["route"]) if route else None
     host = parts.hostname or ""
     if ":" in host:
         host = f"[{host}]"
     port = f":{parts.port}" if parts.port else ""
+    if api is None and (host == "api.anthropic.com" or "anthropic" in path.split("/")):
+        api = "anthropic"
+    if api == "anthropic" and path.endswith("/anthropic"):  # as its clients write it, who add /v1/messages
+        path += "/v1"
     return Endpoint(
         root=f"{parts.scheme.lower()}://{host}{port}{path or '/v1'}",
         query=parts.query,
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
+        api=api,
     )
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from pytest_tsuka.backends.answers import Trouble, read_answer, retry_after
+from pytest_tsuka.backends.answers import read_answer
+from pytest_tsuka.backends.error_answers import retry_after
 from pytest_tsuka.backends.http.urls import Redactor, read_base_url
 from pytest_tsuka.backends.openai import Limits, OpenAIBackend
+from pytest_tsuka.backends.trouble import Sent, Trouble
 from pytest_tsuka.conversation import Exchange
 from pytest_tsuka.efforts import effort_fields
 from pytest_tsuka.errors import BackendError, EffortRefused, SettingsError
@@ -71,7 +73,7 @@ def failed(endpoint: FakeEndpoint, **options: Any) -> BackendError:
 
 @pytest.fixture(autouse=True)
 def short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_tsuka.backends.openai.FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("pytest_tsuka.backends.retry.FIRST_BACKOFF", 0.01)
 
 
 # --- addresses -----------------------------------------------------------------------------
@@ -205,11 +207,11 @@ def test_an_unknown_proxy_scheme_elsewhere_is_an_error_of_the_item(monkeypatch: 
             1,
             r"Retry-After asks for 86400 s, which is not waited for",
         ),
-        (Answer(json={"id": "x", "object": "chat.completion"}), 1, r'no choices in response: \{"id": "x"'),
-        (Answer(json={"choices": []}), 1, r'no choices in response: \{"choices": \[\]\}'),
-        (Answer(json={"code": "limit", "message": "daily cap"}), 1, "no choices in response: .*daily cap"),
+        (Answer(json={"id": "x", "object": "chat.completion"}), 3, r'no choices in response: \{"id": "x"'),
+        (Answer(json={"choices": []}), 3, r'no choices in response: \{"choices": \[\]\}'),
+        (Answer(json={"code": "limit", "message": "daily cap"}), 3, "no choices in response: .*daily cap"),
         (Answer(json={"error": {"message": "upstream died", "code": 502}}), 3, "upstream died"),
-        (Answer(json=[1]), 1, "no choices in response"),
+        (Answer(json=[1]), 3, "no choices in response"),
         (
             Answer(body=bytes.fromhex("1f8b0800ff")),
             3,
@@ -240,7 +242,7 @@ def test_errors(serve: Serve, answer: Answer, attempts: int, said: str) -> None:
     """D03, D09, D13, D20, D21, D26: retried only where it can help, and said with its likely cause."""
     endpoint = serve(lambda r: answer)
     failure = failed(endpoint)
-    assert sum(r.method == "POST" for r in endpoint.requests) == attempts == failure.attempts
+    assert sum(r.path == "/v1/chat/completions" for r in endpoint.requests) == attempts == failure.attempts
     import re
 
     assert re.search(said, str(failure)), str(failure)
@@ -555,6 +557,6 @@ def test_a_server_that_cannot_stream(serve: Serve) -> None:
 
 def test_read_answer_needs_no_socket() -> None:
     """The same reading for recorded bodies."""
-    found = read_answer(200, {}, json.dumps(completion("x")).encode(), url="u", seconds=1.0, sent={})
+    found = read_answer(200, {}, json.dumps(completion("x")).encode(), sent=Sent("u", {}), seconds=1.0)
     assert isinstance(found, Exchange)
-    assert isinstance(read_answer(418, {}, b"{}", url="u", seconds=1.0, sent={}), Trouble)
+    assert isinstance(read_answer(418, {}, b"{}", sent=Sent("u", {}), seconds=1.0), Trouble)
