@@ -20,6 +20,7 @@ from pytest_tsuka.cli import main
 from pytest_tsuka.gold import scenario
 from pytest_tsuka.plugin import hookspecs
 from pytest_tsuka.plugin.options import OPTIONS
+from pytest_tsuka.scoring.outcomes import OUTCOMES
 from pytest_tsuka.suite.files import json_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,10 +29,14 @@ PROFILE_FIELDS = {
     "provider": "the endpoint without credentials, or `embedded:FILE`",
     "tier": "the highest tier whose thresholds all hold",
     "scores": "`instruction`, `json`, `toolCalling`, 0 to 1, unrounded",
-    "tokensPerSecond": "completion tokens over generation time, null when unknown",
+    "tokensPerSecond": "completion tokens per second of one stream, null when unknown",
+    "tokensPerSecondBasis": "how that was measured: `alone` at the endpoint, `streamed` (first to last token) or"
+    " `shared`; and how many requests were in flight",
+    "throughput": "tokens per second of all streams together, and how many were in flight on average",
     "testedAt": "UTC, ISO 8601",
     "benchmarkVersion": "raised when a score changes meaning",
     "testsHash": "hash of the suite's files; another hash invalidates the profile",
+    "suite": "where those files are, relative to this one, or `pytest-tsuka:standard`: `ModelProfiles.load` reads them",
     "testResults": "name, category and score of each benchmark",
     "reasoningEffort": "`none`, `low`, `medium` or `xhigh`",
     "avgCompletionTokens": "completion tokens per request",
@@ -43,7 +48,9 @@ PROFILE_FIELDS = {
     "latency": "seconds per request: `p50`, `p95`",
     "cost": "dollars for all requests, null without a price or token counts",
     "parameters": "what requests carried besides the conversation, and what the endpoint refused",
+    "wallSeconds": "seconds during which some conversation at this effort was held",
     "effortHonoured": "whether the effort made a difference; null when it could not be told",
+    "outcomes": "how many items came to which [outcome](outcomes.md)",
     "jsonClean": "share of json replies that were JSON and nothing else",
 }
 RESULT_FIELDS = {
@@ -146,6 +153,25 @@ def files() -> Iterator[str]:
     yield from _fields(RESULT_FIELDS)
 
 
+def outcomes() -> Iterator[str]:
+    yield "# Outcomes\n"
+    yield (
+        "What can become of an item. Below full score the first class that fits is the item's; `tsuka.outcome` in JUnit"
+        " and `outcome` in the result file name it. A score counts in the tier; an error makes a tier impossible.\n"
+    )
+    yield "| outcome | pytest | reports | score | tier of the level |\n|---|---|---|---|---|"
+    for outcome in sorted(OUTCOMES, key=lambda o: _ORDER.index(o.name) if o.name in _ORDER else len(_ORDER)):
+        yield f"| {outcome.name} | `{outcome.letter}` | {outcome.mark} | {outcome.score} | {outcome.tier} |"
+    yield ""
+    yield (
+        "Under a gate an item below full score is PARTIAL (`p`, or the letter of its class) and does not fail the run."
+        " A server that was started without its switch for tools is an error, which names the switch.\n"
+    )
+
+
+_ORDER = ("passed", "failed", "truncated")
+
+
 def _fields(fields: dict[str, str]) -> Iterator[str]:
     yield "| field | |\n|---|---|"
     for name, meaning in fields.items():
@@ -159,7 +185,14 @@ def _prose(text: str | None) -> str:
 
 def generated() -> dict[Path, str]:
     """Every generated file with its text."""
-    pages = {"checks": checks, "options": options, "hooks": hooks, "commands": commands, "files": files}
+    pages = {
+        "checks": checks,
+        "options": options,
+        "hooks": hooks,
+        "commands": commands,
+        "files": files,
+        "outcomes": outcomes,
+    }
     found = {
         ROOT / "docs" / "reference" / f"{name}.md": "\n".join(lines()).rstrip() + "\n" for name, lines in pages.items()
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tsuka.errors import SettingsError
+from pytest_tsuka.text.escape import INVISIBLE
 from pytest_tsuka.text.json_types import JsonObject
 
 EMBEDDED = "embedded"
@@ -70,10 +71,8 @@ def chat_models(entries: Iterable[JsonObject]) -> list[str]:
     return sorted(dict.fromkeys(names))
 
 
-_NOT_IN_AN_ID = re.compile(
-    # what structures an id, and what could steer a terminal: the names of `all` are the endpoint's own words
-    r"[\[\]@\s\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|::"
-)
+# What structures an id, and what could steer a terminal: the names of `all` are the endpoint's own words.
+_NOT_IN_AN_ID = re.compile(rf"[\[\]@\s\x00-\x1f\x7f-\x9f{INVISIBLE}]|::")
 
 
 def node_labels(names: Sequence[str]) -> dict[str, str]:

@@ -65,6 +65,7 @@ class EmbeddedBackend:
             params=self._params,
             effort_style=self._style,
             stream=True,
+            api="chat",
             limits=self._limits,
         )
         await self._http.__aenter__()

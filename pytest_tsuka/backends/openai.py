@@ -24,7 +24,7 @@ from pytest_tsuka.backends.listing import list_models
 from pytest_tsuka.backends.rate_limit import Pacer
 from pytest_tsuka.backends.retry import RETRIES, Retries
 from pytest_tsuka.backends.trouble import SCORED, Kind, Sent, Trouble
-from pytest_tsuka.conversation import NO_TOOLS_FINISH, Exchange, Load, Timing
+from pytest_tsuka.conversation import NO_TOOLS_FINISH, Exchange, Load, Reply, Timing
 from pytest_tsuka.errors import BackendError, SettingsError, closest
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.text.json_types import JsonObject, JsonValue
@@ -97,7 +97,7 @@ class OpenAIBackend:
         self._may_try = [n for n in NAMES if n != self._api.name] if api == AUTO and not self._endpoint.api else []
         self._api.effort_fields(effort_style, "low")
         self._api_key = api_key
-        self._params: JsonObject = {"temperature": 0, **(params or {})}
+        self._params: JsonObject = dict(params or {})
         self._style = effort_style
         self._stream = stream
         self._limits = limits or Limits()
@@ -118,7 +118,7 @@ class OpenAIBackend:
 
     def parameters(self, model: str) -> JsonObject:
         """What requests for this model carried besides the conversation, refused ones taken out."""
-        sent = self._with_lessons(dict(self._params), self._health.of(model))
+        sent = self._with_lessons({**self._api.defaults, **self._params}, self._health.of(model))
         style = "reasoning_effort" if self._style == "auto" and self._api.name == "chat" else self._style
         recorded: JsonObject = {**sent, "effortStyle": style}
         if self._api.name != "chat":
@@ -170,7 +170,8 @@ class OpenAIBackend:
     def _sent(self, request: Request, api: Api) -> Sent:
         learned = self._health.of(request.model)
         effort = copy.deepcopy(api.effort_fields(self._style, request.effort))
-        body = self._with_lessons(api.body(request, self._params, effort, stream=self._stream), learned)
+        params = {**api.defaults, **self._params}
+        body = self._with_lessons(api.body(request, params, effort, stream=self._stream), learned)
         if learned.unwanted:
             body = copy.deepcopy(body)
             for part in api.played_back(body):
@@ -231,7 +232,8 @@ class OpenAIBackend:
         now = time.time()
         timing = Timing(now - (asking.began or now), began=asking.began or now, ended=now)
         load = Load(asking.retries.rejections)
-        return Exchange({"role": "assistant"}, finish, timing=timing, attempts=asking.count, notes=(said,), load=load)
+        note = f"{Reply('', finish_reason=finish).no_answer}: {said}"
+        return Exchange({"role": "assistant"}, finish, timing=timing, attempts=asking.count, notes=(note,), load=load)
 
     async def _wait_before_next(self, trouble: Trouble, asking: _Asking, flight: Flight) -> float | Exchange:
         """Seconds until the next attempt, or what stands for an answer. Raises BackendError."""
@@ -244,7 +246,7 @@ class OpenAIBackend:
             asking.loading_until = asking.loading_until or now + self._limits.loading
             if now < asking.loading_until:
                 return trouble.retry_after or 1.0
-        if trouble.kind is Kind.ROUTE and not self._health.reached and await self._another_api(asking.api, model):
+        if trouble.kind is Kind.ROUTE and await self._another_api(asking.api, model):
             return 0.0
         if trouble.page and self._health.reached:  # a gateway in trouble, not a wrong address
             trouble = replace(trouble, kind=Kind.AGAIN)
@@ -289,7 +291,7 @@ class OpenAIBackend:
     async def _another_api(self, tried: Api, model: str) -> bool:
         """Whether the endpoint speaks another API than was tried: a plain request to each tells, once."""
         async with self._trying_apis:
-            while self._api is tried and self._may_try:
+            while self._api is tried and self._may_try and not self._health.reached:
                 candidate = api_named(self._may_try.pop(0))
                 try:
                     candidate.effort_fields(self._style, "low")
@@ -298,8 +300,10 @@ class OpenAIBackend:
                 answer = await self._send(
                     Sent(f"{self._endpoint.shown}/{candidate.route}", candidate.probe(model), (), candidate)
                 )
-                here = isinstance(answer, Exchange) or (answer.kind not in (Kind.ROUTE, Kind.AGAIN) and not answer.page)
-                if here:
+                missing = isinstance(answer, Trouble) and (
+                    answer.page or answer.kind is Kind.ROUTE or (answer.kind is Kind.AGAIN and not answer.too_many)
+                )
+                if not missing:
                     self._api = candidate
             return self._api is not tried
 

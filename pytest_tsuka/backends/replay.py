@@ -64,15 +64,17 @@ class RecordingBackend:
             kind = "effort" if isinstance(error, EffortRefused) else "backend"
             self._write({**line, "error": str(error), "kind": kind, "attempts": error.attempts})
             raise
-        self._write({**line, "exchange": exchange.to_json()})
+        # As it came: what the server signed must go back to it unchanged. Our own keys are taken out on arrival.
+        self._write({**line, "exchange": exchange.to_json()}, redact=False)
         return exchange
 
-    def _write(self, line: JsonObject) -> None:
+    def _write(self, line: JsonObject, *, redact: bool = True) -> None:
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             stamp = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}"
             self._file = (self._folder / f"{stamp}.jsonl").open("w", encoding="utf-8")
-        self._file.write(self._redact(without_surrogates(json.dumps(line, ensure_ascii=False))) + "\n")
+        text = without_surrogates(json.dumps(line, ensure_ascii=False))
+        self._file.write((self._redact(text) if redact else text) + "\n")
         self._file.flush()  # a run that is killed keeps what it heard
 
     async def __aenter__(self) -> RecordingBackend:

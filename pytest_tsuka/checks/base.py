@@ -16,6 +16,9 @@ from pytest_tsuka.text.json_find import FoundJson, NoJson, find_json
 from pytest_tsuka.text.json_paths import PathError, parse_path
 from pytest_tsuka.text.json_types import JsonObject, shorten
 
+HEAVIEST = 1e6
+"""The heaviest weight: sums of weights stay exact enough, and finite."""
+
 
 class Result(NamedTuple):
     """Whether a check passed, and the sentence that shows what was expected and what was found."""
@@ -72,7 +75,7 @@ class Check(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     type: str
-    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    weight: Annotated[float, Field(gt=0, le=HEAVIEST, allow_inf_nan=False)] = 1.0
 
     negative: ClassVar[bool] = False
     """True for a check that asks for something to be missing: an empty reply never passes it."""

@@ -15,6 +15,7 @@ from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.suite.files import standard_suite, tests_hash
 from pytest_tsuka.text.escape import one_line
 from pytest_tsuka.text.json_files import Unreadable, read_json
+from pytest_tsuka.text.numbers import score_text
 
 profile_option = click.option(
     "--profile", type=click.Path(path_type=Path), default=Path("models_profile.json"), show_default=True,
@@ -71,7 +72,9 @@ def _figures(entry: Any) -> dict[str, Any]:
 
 
 def _line(entry: dict[str, Any], *, best: bool) -> None:
-    scores = ", ".join(f"{c} {s:.2f}" for c in CATEGORY_NAMES if isinstance(s := entry["scores"].get(c), (int, float)))
+    scores = ", ".join(
+        f"{c} {score_text(s)}" for c in CATEGORY_NAMES if isinstance(s := entry["scores"].get(c), (int, float))
+    )
     text = f"{entry['model']}@{entry['effort']}: {entry['tier']} ({scores}), {entry['testedAt']}"
     if not entry["valid"]:
         click.echo(click.style(one_line(f"{text}; {entry['why']}: counts as not measured"), fg="yellow"))

@@ -12,12 +12,13 @@ import click
 from pytest_tsuka.cli.common import Place, place_options
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.files import write_atomically
-from pytest_tsuka.profile.entries import apply_to_profiles
-from pytest_tsuka.profile.file import is_profile_file, merge_profiles, update_profiles
+from pytest_tsuka.profile.entries import MeasuredOn, apply_to_profiles
+from pytest_tsuka.profile.file import is_profile_file, merge_profiles, suite_place, update_profiles
 from pytest_tsuka.report.diff import compare, markdown, text_lines
 from pytest_tsuka.report.html import html_page
 from pytest_tsuka.report.merged import merge_documents, stored_document
 from pytest_tsuka.report.results import RESULT_FORMAT
+from pytest_tsuka.suite.files import standard_suite, tests_hash
 from pytest_tsuka.text.escape import one_line
 
 JsonFile = click.Path(path_type=Path)
@@ -97,8 +98,8 @@ def merge(files: tuple[Path, ...], output: Path | None, profile: Path | None) ->
         click.echo(f"{len(document['verdicts'])} verdicts written to {output}")
     if profile:
         notes: list[str] = []
-        hash_ = str(document["testsHash"])
-        notes += update_profiles(profile, lambda data: notes.extend(apply_to_profiles(data, results, hash_)))
+        suite = _suite_of(str(document["testsHash"]), profile)
+        notes += update_profiles(profile, lambda data: notes.extend(apply_to_profiles(data, results, suite)))
         click.echo(f"{sum(len(m.measured) for m in results)} profiles written to {profile}")
         for note in notes:
             click.echo(f"note: {one_line(note)}")
@@ -106,3 +107,11 @@ def merge(files: tuple[Path, ...], output: Path | None, profile: Path | None) ->
     for model, effort in incomplete:
         click.echo(one_line(f"{model} at {effort.effort}: no tier: {effort.incomplete}"), err=True)
     sys.exit(int(bool(incomplete)))
+
+
+def _suite_of(hash_: str, profile: Path) -> MeasuredOn:
+    """The suite of a hash, with its place where it is the one here or the standard one."""
+    for folder, packaged in ((Path("benchmarks"), False), (standard_suite(), True)):
+        if folder.is_dir() and tests_hash(folder) == hash_:
+            return MeasuredOn(hash_, suite_place(folder, profile, packaged=packaged))
+    return MeasuredOn(hash_)

@@ -26,12 +26,12 @@ from pytest_tsuka.scoring.verdict import (
     judge,
     mean_verdict_score,
     operands_text,
-    score_text,
     vacuous_warning,
 )
 from pytest_tsuka.text.escape import one_line, printable
 from pytest_tsuka.text.json_types import finite
 from pytest_tsuka.text.normalise import without_surrogates
+from pytest_tsuka.text.numbers import score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.conversation import Conversation
@@ -139,6 +139,10 @@ class EffortItem(PlayedItem):
     @property
     def runs(self) -> int:
         return self.state.settings.repeats
+
+    @property
+    def measured_alone(self) -> bool:
+        return self.state.resumed(self) is None
 
     def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
         from pytest_tsuka.runner.play import play
@@ -250,6 +254,8 @@ def reply_text(verdict: Verdict, most: int = 1500) -> str:
         prefix = f"[{number + 1}] " if _steps(_worst(verdict)) > 1 else ""
         for call in reply["tool_calls"]:
             lines.append(f"{prefix}calls {call.get('name')}({call.get('raw_arguments', '')})")
+        if reply.get("refusal"):
+            lines.append(f"{prefix}refuses: {reply['refusal']}")
         if reply["text"]:
             lines.append(f"{prefix}{reply['text']}")
     text = printable("\n".join(lines))
@@ -260,7 +266,7 @@ def properties(verdict: Verdict) -> list[tuple[str, str]]:
     """An item's figures for JUnit: score, weight, tokens, seconds and every check."""
     found: dict[str, object] = {
         "tsuka.outcome": verdict["outcome"],
-        "tsuka.score": "" if verdict["score"] is None else f"{verdict['score']:.3f}",
+        "tsuka.score": "" if verdict["score"] is None else score_text(verdict["score"], 3),
         "tsuka.weight": f"{verdict['weight']:g}",
         "tsuka.category": verdict["category"],
         "tsuka.effort": verdict["effort"],

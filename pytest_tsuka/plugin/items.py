@@ -24,6 +24,11 @@ class PlayedItem(pytest.Item):
         return state_of(self.config)
 
     @property
+    def measured_alone(self) -> bool:
+        """Whether its conversation may be one of those that tell a model's speed."""
+        return False
+
+    @property
     def runs(self) -> int:
         """How many jobs this item takes."""
         raise NotImplementedError

@@ -25,6 +25,8 @@ FARTHEST = 10
 FEEDING = 0.2
 """Seconds between two looks at whether more can be started, while pytest's loop waits for an item."""
 FIRST_BEAT, BEAT_TTY, BEAT_LOG = 3.0, 5.0, 30.0
+ALONE = 2
+"""Conversations of a model that are held with no other beside them; one each where there are several models."""
 LET_WORK = 0.05
 """Seconds that pytest's loop leaves to an engine that has something to do."""
 WORKER_POLL = 0.25
@@ -57,6 +59,7 @@ def running_engine(session: pytest.Session) -> Iterator[None]:
         state.backend_to_open, concurrency=_concurrency(state), item_timeout=state.settings.item_timeout
     )
     state.engine = started.start()
+    _start_alone(state, items)
     feeder = Feeder(state, items, session.items, terminal)
     config.pluginmanager.register(feeder, "tsuka-feeder")
     try:
@@ -75,6 +78,26 @@ def _concurrency(state: State) -> int:
     from pytest_tsuka.backends.embedded import MOST_SLOTS
 
     return min(asked, MOST_SLOTS)
+
+
+def _start_alone(state: State, items: list[PlayedItem]) -> None:
+    """The first conversations of each model, at its cheapest effort, one after the other before all others.
+
+    Among others each would wait for those, and its speed would not be what somebody alone with it sees. Of several
+    processes none can know that it is alone, and a replay has its speed from the recording.
+    """
+    if state.workers > 1 or state.settings.replay or state.settings.concurrency == 1:
+        return
+    by_model: dict[str, list[PlayedItem]] = {}
+    for item in items:
+        own = by_model.setdefault(item.model.name, [])
+        if item.measured_alone and (not own or item.effort == own[0].effort):
+            own.append(item)
+    each = ALONE if len(by_model) == 1 else 1
+    first = [item for own in by_model.values() for item in own[:each]]
+    state.alone = frozenset((item.nodeid, 0) for item in first)
+    for item in first:
+        state.prefetch(item, 0)
 
 
 def _fetch_weights(state: State, items: list[PlayedItem], terminal: pytest.TerminalReporter | None) -> None:

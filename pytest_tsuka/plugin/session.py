@@ -19,9 +19,10 @@ from pytest_tsuka.plugin.grading import ScenarioGrading
 from pytest_tsuka.plugin.outputs import append_summary, outputs, write_text
 from pytest_tsuka.plugin.scenarios import ScenarioItem
 from pytest_tsuka.plugin.state import state_of
-from pytest_tsuka.scoring.outcomes import PASSED
-from pytest_tsuka.scoring.verdict import Verdict, score_text
+from pytest_tsuka.scoring.outcomes import FAILED, PASSED, outcome_named
+from pytest_tsuka.scoring.verdict import Verdict
 from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.numbers import score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.grading.passes import PassOutcome
@@ -58,7 +59,7 @@ class ReportWriter:
             text, verdict = as_transport(item.verdict)
             report.tsuka = text  # type: ignore[attr-defined]
             if call.when == "call" and verdict["outcome"] != PASSED:
-                report.tsuka_below = score_text(verdict["score"])  # type: ignore[attr-defined]
+                report.tsuka_below = [score_text(verdict["score"]), verdict["outcome"]]  # type: ignore[attr-defined]
             if report.failed and call.when == "call":
                 report.sections.append(("the model said", reply_text(verdict)))
             item.state.judged = (text, verdict)
@@ -225,21 +226,34 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
-        """Below full score but not failing the run: PARTIAL, under a gate only."""
-        score = getattr(report, "tsuka_below", None)
-        if score is None or not report.passed or not self.state.settings.gated:
+        """Below full score: a letter and a word for each class; PARTIAL and not failing the run under a gate."""
+        below = getattr(report, "tsuka_below", None)
+        if below is None or report.when != "call":
             return None
-        return "partial", "p", (f"PARTIAL {score}", {"yellow": True})
+        score, outcome = below
+        letter = outcome_named(outcome).letter
+        if report.passed and self.state.settings.gated:
+            kind = "" if outcome == FAILED else f" {outcome}"
+            return "partial", "p" if outcome == FAILED else letter, (f"PARTIAL {score}{kind}", {"yellow": True})
+        if report.failed and outcome != FAILED:
+            return "failed", letter, ("FAILED", {"red": True})
+        return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Before JUnit's own sessionfinish, which writes the XML."""
         bad_end = exitstatus in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        self._keep_now()
         self._grade_scenarios(whole=not (bad_end or interrupted))
-        self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
-        if self._dry or (bad_end and not self._verdicts):
-            return
+        try:
+            if not self._dry and (self._verdicts or not bad_end):
+                self._settle(session, interrupted=interrupted)
+        finally:  # a run that is killed before its profile is written is taken up again
+            self._close_store(finished=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
+
+    def _settle(self, session: pytest.Session, *, interrupted: bool) -> None:
+        """Scores, profile, gate, files, JUnit properties, exit status."""
         from pytest_tsuka.scoring.results import summarise
 
         rescore = self.state.settings.rescore
@@ -284,7 +298,6 @@ class Controller:
 
     def _close_store(self, *, finished: bool) -> None:
         self._grading.close()
-        self._keep_now()
         if self._store is None:
             return
         with contextlib.suppress(sqlite3.Error):
@@ -313,17 +326,19 @@ class Controller:
         )
 
     def _write_profile(self) -> None:
-        from pytest_tsuka.profile.entries import apply_to_profiles, profile_entry
-        from pytest_tsuka.profile.file import update_profiles
+        from pytest_tsuka.profile.entries import MeasuredOn, apply_to_profiles, profile_entry
+        from pytest_tsuka.profile.file import suite_place, update_profiles
 
         if not any(model.measured for model in self.results):
             return
         path = self.state.settings.profile
-        hash_ = self.state.suite.tests_hash
+        settings = self.state.settings
+        place = suite_place(settings.folder, path, packaged=settings.packaged)
+        measured_on = MeasuredOn(self.state.suite.tests_hash, place)
         cost_of = self.state.project.cost
         try:
             self.problems += update_profiles(
-                path, lambda data: self.notes.extend(apply_to_profiles(data, self.results, hash_, cost_of))
+                path, lambda data: self.notes.extend(apply_to_profiles(data, self.results, measured_on, cost_of))
             )
         except (OSError, ProfileError) as error:
             self.problems.append(f"the profile was not written: {error}")
@@ -336,7 +351,7 @@ class Controller:
                     config=self._config,
                     model=model.model,
                     effort=effort.effort,
-                    profile=profile_entry(effort, hash_, cost_of=cost_of),
+                    profile=profile_entry(effort, measured_on, cost_of=cost_of),
                 )
 
     def _judge_gate(self) -> None:

@@ -78,6 +78,8 @@ class State:
     answered_before: set[tuple[str, str, str]] = field(default_factory=set)
     judged: tuple[str, Verdict] | None = None
     """What the last report of this process carries: its text, and the verdict that it says."""
+    alone: frozenset[JobKey] = frozenset()
+    """The conversations that are held with no other beside them: they tell how fast one stream is."""
     before_waiting: Callable[[], None] = lambda: None
     """What the controller does while nothing else is to be done."""
     _backends: dict[str, Backend] = field(default_factory=dict)
@@ -187,7 +189,8 @@ class State:
     def prefetch(self, item: PlayedItem, run: int) -> Future[Any]:
         assert self.engine, "the engine is not running"
         key = (item.nodeid, run)
-        return self.engine.started(key) or self.engine.prefetch(key, item.model.name, item.job(run))
+        alone = key in self.alone
+        return self.engine.started(key) or self.engine.prefetch(key, item.model.name, item.job(run), alone=alone)
 
     def forget(self, item: PlayedItem) -> None:
         if self.engine:

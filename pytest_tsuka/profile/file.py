@@ -13,7 +13,7 @@ from typing import Any
 from pytest_tsuka.efforts import effort_cost
 from pytest_tsuka.errors import ProfileError, unknown_name
 from pytest_tsuka.files import write_atomically
-from pytest_tsuka.scoring.tiers import CATEGORY_NAMES, TIERS, TierPolicy
+from pytest_tsuka.scoring.tiers import CATEGORY_NAMES, TIERS, TierPolicy, recommend
 from pytest_tsuka.text.json_types import JsonObject
 
 BENCHMARK_VERSION = 5
@@ -26,23 +26,85 @@ def profile_key(model: str, effort: str) -> str:
     return f"{model}@{effort}"
 
 
+STANDARD_SUITE = "pytest-tsuka:standard"
+"""How a profile names the suite that comes with the package."""
+
+
+def suite_place(suite: Path, profile: Path, *, packaged: bool) -> str | None:
+    """Where a suite is, as its profiles say it: relative to the file of the profiles, None where there is no way."""
+    if packaged:
+        return STANDARD_SUITE
+    try:
+        return Path(os.path.relpath(suite.resolve(), profile.resolve().parent)).as_posix()
+    except ValueError:  # on another drive
+        return None
+
+
+class Suites:
+    """The suites that the profiles of a file were measured on, as they are now. `folder` is the file's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._hashes: dict[str, str | None] = {}
+
+    def hash_of(self, profile: JsonObject) -> str | None:
+        """The hash of the profile's suite; None where it is not known or not here."""
+        place = profile.get("suite")
+        if not isinstance(place, str) or not place:
+            return None
+        if place not in self._hashes:
+            from pytest_tsuka.suite.files import standard_suite, suite_files, tests_hash
+
+            folder = standard_suite() if place == STANDARD_SUITE else self._folder / place
+            try:
+                self._hashes[place] = tests_hash(folder) if suite_files(folder) else None
+            except OSError:
+                self._hashes[place] = None
+        return self._hashes[place]
+
+
+def best_effort(tiers: Mapping[str, str], policy: TierPolicy) -> str | None:
+    """The cheapest effort with the best tier; None of none."""
+    choice = recommend(sorted(tiers.items(), key=lambda item: effort_cost(item[0])), policy)
+    return choice.effort if choice else None
+
+
 class ModelProfiles:
     """The profiles of a file, read once. An invalid profile reads as not measured.
 
-    `tests_hash` is the hash of the suite that profiles must have been measured on; None trusts any
-    suite (for callers who do not have it), and only checks `benchmarkVersion`.
+    `tests_hash` is the hash of the suite that profiles must have been measured on, `suites` finds it for each
+    profile. Without either only `benchmarkVersion` is checked: for data of which the caller knows the suite.
     """
 
-    def __init__(self, data: JsonObject, *, tests_hash: str | None = None, policy: TierPolicy = TIERS) -> None:
+    def __init__(
+        self,
+        data: JsonObject,
+        *,
+        tests_hash: str | None = None,
+        suites: Suites | None = None,
+        policy: TierPolicy = TIERS,
+    ) -> None:
         self._data = data
         self._tests_hash = tests_hash
+        self._suites = suites
         self._policy = policy
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, tests_hash: str | None = None, policy: TierPolicy = TIERS
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        tests_hash: str | None = None,
+        any_suite: bool = False,
+        policy: TierPolicy = TIERS,
     ) -> ModelProfiles:
-        """Reads a file. A missing one holds no profiles; a damaged one raises ProfileError."""
+        """Reads a file. A missing one holds no profiles; a damaged one raises ProfileError.
+
+        A profile holds only for the suite that it was measured on. Which that is, and where, stands in the
+        profile: its files are looked at as they are now, and where they cannot be found the profile counts as not
+        measured. `tests_hash` names the suite instead (`read_suite(folder).tests_hash`), `any_suite` trusts
+        every profile, whatever became of its suite.
+        """
         file = Path(path)
         try:
             data = _read(file)
@@ -50,7 +112,8 @@ class ModelProfiles:
             data = {}
         except _Damaged as error:
             raise ProfileError(f"{file} is damaged ({error}): run the benchmarks again, or restore the file") from None
-        return cls(data, tests_hash=tests_hash, policy=policy)
+        suites = None if any_suite or tests_hash is not None else Suites(file.parent)
+        return cls(data, tests_hash=tests_hash, suites=suites, policy=policy)
 
     @property
     def profiles(self) -> Mapping[str, JsonObject]:
@@ -65,8 +128,16 @@ class ModelProfiles:
             return "never measured"
         if profile.get("benchmarkVersion") != BENCHMARK_VERSION:
             return f"stale: benchmark version {profile.get('benchmarkVersion')}, now {BENCHMARK_VERSION}"
-        if self._tests_hash is not None and profile.get("testsHash") != self._tests_hash:
-            return f"stale: the suite has changed (hash {profile.get('testsHash')}, now {self._tests_hash})"
+        expected = self._tests_hash
+        if expected is None and self._suites is not None:
+            expected = self._suites.hash_of(profile)
+            if expected is None:
+                return (
+                    f"its suite ({profile.get('suite') or 'not recorded'}) is not here to compare it with: pass"
+                    " tests_hash, or any_suite=True to trust it all the same"
+                )
+        if expected is not None and profile.get("testsHash") != expected:
+            return f"stale: the suite has changed (hash {profile.get('testsHash')}, now {expected})"
         scores = profile.get("scores")
         usable = isinstance(scores, dict) and all(
             isinstance(scores.get(c), (int, float)) and not isinstance(scores.get(c), bool) for c in CATEGORY_NAMES
@@ -99,11 +170,7 @@ class ModelProfiles:
         effort = stored.get(model) if isinstance(stored, dict) else None
         if isinstance(effort, str) and self.valid_profile(model, effort):
             return effort
-        valid = self.efforts(model)
-        if not valid:
-            return None
-        best = max(self._policy.rank(self.tier(model, e)) for e in valid)
-        return next(e for e in valid if self._policy.rank(self.tier(model, e)) == best)
+        return best_effort({e: self.tier(model, e) for e in self.efforts(model)}, self._policy)
 
     def visible_tools(
         self, tools: Sequence[Mapping[str, Any]], model: str, effort: str | None = None
@@ -198,7 +265,7 @@ def merge_profiles(target: Path, files: Sequence[Path], policy: TierPolicy = TIE
         profiles = data["profiles"]
         assert isinstance(profiles, dict)
         for file in files:
-            for key, entry in ModelProfiles.load(file).profiles.items():
+            for key, entry in ModelProfiles.load(file, any_suite=True).profiles.items():
                 known = profiles.get(key)
                 if not isinstance(known, dict) or str(entry.get("testedAt")) >= str(known.get("testedAt")):
                     profiles[key] = entry
@@ -214,7 +281,7 @@ def merge_profiles(target: Path, files: Sequence[Path], policy: TierPolicy = TIE
         data["recommendations"] = recommended
 
     update_profiles(target, change)
-    return len(ModelProfiles.load(target).profiles)
+    return len(ModelProfiles.load(target, any_suite=True).profiles)
 
 
 def _free_name(target: Path) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.text.numbers import score_text
 
 if TYPE_CHECKING:
     from pygal.graph.graph import Graph
@@ -27,7 +28,7 @@ def score_chart(efforts: Sequence[Mapping[str, Any]], tiers: Mapping[str, Mappin
     chart = pygal().Line(**_options(height=300), range=(0, 1), y_labels=[0, 0.25, 0.5, 0.75, 1])
     chart.x_labels = [e["effort"] for e in efforts]
     for category in CATEGORY_NAMES:
-        chart.add(category, [e["scores"][category] for e in efforts])
+        chart.add(category, [e["scores"][category] for e in efforts], formatter=score_text)
     for label, threshold in thresholds(tiers):
         chart.add(
             label, [threshold] * len(efforts), show_dots=len(efforts) < 2, stroke_style={"width": 1, "dasharray": "5,4"}
@@ -74,7 +75,7 @@ def cost_chart(efforts: Sequence[Mapping[str, Any]], figure: str, title: str) ->
 
 
 def _coordinates(value: Any) -> str:
-    return ", ".join(f"{v:.3g}" for v in value) if isinstance(value, tuple) else f"{value}"
+    return f"{value[0]:.3g}, {score_text(value[1])}" if isinstance(value, tuple) else f"{value}"
 
 
 def _options(*, height: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pytest_tsuka.report.markdown import escaped, table
 from pytest_tsuka.report.scenarios import Line
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.numbers import score_text
 
 NOISE_WITHOUT_REPEATS = 0.05
 """What a category may fall without being called a regression, when no run was repeated and the noise is unknown."""
@@ -48,7 +49,7 @@ def _level(key: tuple[str, str], old: Mapping[str, Any], new: Mapping[str, Any],
     name = f"{key[0]} at {key[1]}"
     categories = [_category(c, old, new) for c in CATEGORY_NAMES]
     regressions = [
-        f"{name}: {c['category']} fell from {c['before']:.2f} to {c['after']:.2f}, {c['noise']}"
+        f"{name}: {c['category']} fell from {score_text(c['before'])} to {score_text(c['after'])}, {c['noise']}"
         for c in categories
         if c["regression"]
     ]
@@ -142,11 +143,7 @@ def _checks(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _change(c: Mapping[str, Any]) -> str:
-    return f"{_score(c['before'])} → {_score(c['after'])}"
-
-
-def _score(score: float | None) -> str:
-    return "–" if score is None else f"{score:.2f}"
+    return f"{score_text(c['before'])} → {score_text(c['after'])}"
 
 
 def text_lines(found: Mapping[str, Any]) -> Iterator[Line]:

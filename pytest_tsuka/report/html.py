@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,8 +13,11 @@ from typing import Any
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.report.charts import cost_chart, legend, score_chart
 from pytest_tsuka.report.scenarios import DEFINITIONS, MARKS, dollars
+from pytest_tsuka.scoring.outcomes import OUTCOMES
+from pytest_tsuka.scoring.speed import Speed
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.text.escape import printable
+from pytest_tsuka.text.numbers import number_text, percent_text, score_text
 
 TEXT_BUDGET = 4_000_000
 """Characters of model text on the page in all: long texts are cut in the middle, the result file has them whole."""
@@ -41,10 +44,10 @@ def html_page(document: Mapping[str, Any]) -> str:
         "shortened": lambda text: _shortened(printable(str(text)), limit),
         "as_json": lambda value: printable(json.dumps(value, ensure_ascii=False)),
         "pretty": lambda value: _shortened(printable(json.dumps(value, ensure_ascii=False, indent=2)), limit),
-        "score": lambda value: "–" if value is None else f"{value:.2f}",
-        "number": _number,
+        "score": score_text,
+        "number": number_text,
         "dollars": dollars,
-        "percent": lambda value: "–" if value is None else f"{value:.0%}",
+        "percent": percent_text,
     }
     environment.tests["indented"] = lambda line: line.startswith("  ")
     style, script = _asset("report.css"), _asset("report.js")
@@ -59,6 +62,7 @@ def html_page(document: Mapping[str, Any]) -> str:
         outcomes=sorted({v["outcome"] for v in document["verdicts"]}),
         definitions=DEFINITIONS,
         marks=MARKS,
+        outcome_marks={outcome.name: outcome.mark for outcome in OUTCOMES},
         style=Markup(style),
         script=Markup(script),
         script_hash=_hash(script),
@@ -73,10 +77,6 @@ def _asset(name: str) -> str:
 def _hash(script: str) -> str:
     """The script's hash for the content security policy: nothing else runs, whatever a model wrote."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _number(value: float | None, form: str = ".1f") -> str:
-    return "–" if value is None else format(value, form)
 
 
 def _shortened(text: str, limit: int) -> str:
@@ -101,8 +101,22 @@ def _model(model: Mapping[str, Any], tiers: Mapping[str, Any], markup: Any) -> d
     lines = [(markup(colour), label) for colour, label in legend(tiers)]
     return {
         **model,
+        "speed": _speed(model["efforts"]),
         "charts": [(title, markup(drawn), lines if n == 0 else []) for n, (title, drawn) in enumerate(charts)],
     }
+
+
+def _speed(efforts: Sequence[Mapping[str, Any]]) -> str:
+    """What tok/s and time mean here; nothing for files of earlier versions, which do not say."""
+    bases = [e["tokensPerSecondBasis"] for e in efforts if e.get("tokensPerSecondBasis")]
+    ways = dict.fromkeys(Speed(0.0, basis["how"], basis["concurrency"]).words() for basis in bases)
+    together = [
+        f"{number_text(whole['tokensPerSecond'])} at {e['effort']} with {number_text(whole['concurrency'])} at once"
+        for e in efforts
+        if (whole := e.get("throughput"))
+    ]
+    in_all = f"; all streams together: {', '.join(together)}" if together else ""
+    return f"tok/s: {', '.join(ways)}{in_all}; time: wall time of the effort" if ways else ""
 
 
 def _scenario(scenario: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_tsuka.report.scenarios import dollars
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.numbers import number_text, score_text
 
 MOST_ITEMS = 30
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$:@-])")
@@ -33,14 +34,14 @@ def summary(document: Mapping[str, Any]) -> str:
         if model["recommendedEffort"]:
             parts.append(f"Recommended effort: **{model['recommendedEffort']}**\n")
         rows = [
-            [e["effort"], *(_score(e["scores"][c]) for c in CATEGORY_NAMES), escaped(e["tier"] or "–")]
+            [e["effort"], *(score_text(e["scores"][c]) for c in CATEGORY_NAMES), escaped(e["tier"] or "–")]
             for e in model["efforts"]
         ]
         parts.append(table(["effort", *CATEGORY_NAMES, "tier"], rows))
         if model.get("holdsBack"):
             why = [f"- {escaped(line.strip())}" for line in model["holdsBack"]["why"]]
             parts.append("\n".join([f"What holds it back from {escaped(model['holdsBack']['tier'])}:\n", *why]) + "\n")
-        parts += [f"{escaped(line)}\n" for line in model.get("saturation", ())]
+        parts += [f"{escaped(line)}\n" for line in (*model.get("remarks", ()), *model.get("saturation", ()))]
     if document["gate"] is not None:
         parts.append(f"**Gate {'met' if document['gate']['met'] else 'not met'}**\n")
         lines = [f"- {escaped(line)}" for failure in document["gate"]["failures"] for line in failure]
@@ -48,7 +49,7 @@ def summary(document: Mapping[str, Any]) -> str:
     failed = [v for v in document["verdicts"] if v["outcome"] != "passed"]
     if failed:
         rows = [
-            [escaped(v["benchmark"]), escaped(v["model"]), v["effort"], _score(v["score"]), escaped(v["outcome"])]
+            [escaped(v["benchmark"]), escaped(v["model"]), v["effort"], score_text(v["score"]), escaped(v["outcome"])]
             for v in failed[:MOST_ITEMS]
         ]
         more = f"\n{len(failed) - MOST_ITEMS} more\n" if len(failed) > MOST_ITEMS else ""
@@ -66,11 +67,11 @@ def _scenario(scenario: Mapping[str, Any]) -> str:
         [
             escaped(r["model"]),
             r["effort"],
-            _number(r["score"]),
-            _number(r["quality"]),
-            _score(r["completeness"]),
-            _score(r["correctness"]),
-            f"{r['secondsPerAnswer']:.1f} s",
+            number_text(r["score"]),
+            number_text(r["quality"]),
+            score_text(r["completeness"]),
+            score_text(r["correctness"]),
+            number_text(r["secondsPerAnswer"], unit=" s"),
             dollars(r["costPerAnswer"]),
             "stale" if r["stale"] else "",
         ]
@@ -78,11 +79,3 @@ def _scenario(scenario: Mapping[str, Any]) -> str:
     ]
     head = ["model", "effort", "score", "quality", "complete", "correct", "time", "cost", ""]
     return f"### Scenario {escaped(scenario['scenario'])}\n\n{table(head, rows)}"
-
-
-def _score(score: float | None) -> str:
-    return "–" if score is None else f"{score:.2f}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_tsuka.conversation import plain
 from pytest_tsuka.profile.file import BENCHMARK_VERSION
 from pytest_tsuka.scoring.gate import flip_lines
 from pytest_tsuka.scoring.results import EffortResult, ModelResult
-from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
+from pytest_tsuka.scoring.speed import Speed, Throughput
 from pytest_tsuka.scoring.verdict import Verdict
 from pytest_tsuka.text.json_types import JsonObject
 
@@ -60,6 +61,7 @@ def _model(result: ModelResult) -> dict[str, Any]:
         "tier": best.tier if best else None,
         "holdsBack": _holds_back(best) if best else None,
         "saturation": result.saturation.lines(),
+        "remarks": result.outcome_lines,
         "efforts": [_effort(effort) for effort in result.efforts],
     }
 
@@ -74,8 +76,7 @@ def _holds_back(result: EffortResult) -> dict[str, Any] | None:
 
 
 def _effort(result: EffortResult) -> dict[str, Any]:
-    spreads = {c: s for c in CATEGORY_NAMES if (s := result.spread(c))}
-    bounds = result.bound_tiers()
+    spreads, bounds = result.spreads, result.bound_tiers
     return {
         "effort": result.effort,
         "tier": result.tier,
@@ -84,12 +85,16 @@ def _effort(result: EffortResult) -> dict[str, Any]:
         "refused": result.refused,
         "honoured": result.honoured,
         "tokensPerSecond": result.tokens_per_second,
+        "tokensPerSecondBasis": plain_or_none(result.speed, without="tokens_per_second"),
+        "throughput": plain_or_none(result.throughput),
         "avgCompletionTokens": result.average_completion_tokens,
         "promptTokens": result.prompt_tokens,
         "completionTokens": result.completion_tokens,
         "reasoningTokens": result.reasoning_tokens,
         "requests": result.requests,
         "seconds": result.seconds,
+        "requestSeconds": result.request_seconds,
+        "outcomes": result.outcomes,
         "rejections": result.saturation.rejections,
         "allowedAtOnce": result.saturation.allowed,
         "queuedShare": result.saturation.queued,
@@ -111,3 +116,11 @@ def _flat(verdict: Verdict) -> dict[str, Any]:
     if len(runs) > 1:
         flat["runs"] = runs
     return flat
+
+
+def plain_or_none(figures: Speed | Throughput | None, *, without: str = "") -> JsonObject | None:
+    """A record of figures as JSON with the names of the file."""
+    if figures is None:
+        return None
+    names = {"tokens_per_second": "tokensPerSecond", "how": "how", "at_once": "concurrency"}
+    return {names[name]: value for name, value in plain(figures).items() if name != without}

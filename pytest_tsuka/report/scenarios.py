@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.text.escape import one_line
 from pytest_tsuka.text.json_types import shown
+from pytest_tsuka.text.numbers import UNKNOWN, number_text, percent_text, score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.gold.reference import Revision
     from pytest_tsuka.grading.standings import Row, Standings
     from pytest_tsuka.text.json_types import JsonObject
 
-UNKNOWN = "–"
 MARKS = {
     "matched": "✓",
     "partial": "~",
@@ -87,12 +87,12 @@ def _cells(row: Row, *, judged: bool) -> list[str]:
         one_line(row.model),
         row.effort,
         score,
-        _number(row.quality, ".1f"),
+        number_text(row.quality),
         spread,
-        _number(row.completeness, ".2f"),
-        _number(row.correctness, ".2f"),
-        UNKNOWN if row.hallucination_rate is None else f"{row.hallucination_rate:.0%}",
-        UNKNOWN if row.schema_valid is None else f"{row.schema_valid:.0%}",
+        score_text(row.completeness),
+        score_text(row.correctness),
+        percent_text(row.hallucination_rate),
+        percent_text(row.schema_valid),
         f"{row.seconds:.1f} s",
         dollars(row.cost),
     ]
@@ -108,10 +108,6 @@ def dollars(cost: float | None) -> str:
     if cost is None:
         return UNKNOWN
     return "$0" if cost == 0 else f"${cost:.4f}" if cost >= 0.001 else f"${cost:.2g}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return UNKNOWN if value is None else format(value, form)
 
 
 def _remarks(standings: Standings) -> Iterator[Line]:
@@ -134,7 +130,7 @@ def _remarks(standings: Standings) -> Iterator[Line]:
         if row.runs < row.wanted:
             yield Line(f"{name}: {row.runs} of {row.wanted} answers, the other requests failed", colour="yellow")
         if row.rungs:
-            shares = ", ".join(f"{rung} {share:.0%}" for rung, share in row.rungs.items())
+            shares = ", ".join(f"{rung} {percent_text(share)}" for rung, share in row.rungs.items())
             open_ = [f"{n} {what}" for n, what in ((row.undecided, "undecided"), (row.unverified, "unverified")) if n]
             yield Line(f"{name}: decided by {shares}{''.join(f'; {o}' for o in open_)}")
     if standings.outdated:
@@ -153,7 +149,7 @@ def fields(row: Row) -> Iterator[Line]:
     if grade["schemaProblem"]:
         yield Line(f"  breaks the schema: {one_line(grade['schemaProblem'])}", colour="yellow")
     for name, share in grade["subscores"].items():
-        yield Line(f"  {name} {share:.2f}")
+        yield Line(f"  {name} {score_text(share)}")
     width = max((len(leaf["path"]) for leaf in grade["leaves"]), default=0)
     for leaf in grade["leaves"]:
         yield _field(leaf, min(width, 40))

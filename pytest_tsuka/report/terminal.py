@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from pytest_tsuka.report.scenarios import revisions, table
-from pytest_tsuka.scoring.effort_effect import NO_EFFECT
+from pytest_tsuka.scoring.effort_effect import NO_EFFECT, UNKNOWN
 from pytest_tsuka.scoring.results import EffortResult, ModelResult
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
-from pytest_tsuka.scoring.verdict import CheckVerdict, Verdict, operands_text, score_text
+from pytest_tsuka.scoring.verdict import CheckVerdict, Verdict, operands_text
 from pytest_tsuka.text.escape import one_line
+from pytest_tsuka.text.numbers import number_text, percent_text, score_text
 
 if TYPE_CHECKING:
     from pytest_tsuka.grading.passes import PassOutcome
@@ -92,6 +94,11 @@ class TerminalReport:
             terminalreporter.write_line(one_line(problem), red=True)
         self._gate()
 
+    def pytest_unconfigure(self) -> None:
+        """Why there is no tier, and what to do: the last thing that is seen, below pytest's own last line."""
+        if line := last_line(self._summary.results):
+            self._terminal.write_line(one_line(line), red=True, bold=True)
+
     def _scenarios(self) -> None:
         revised = {outcome.scenario: outcome.revisions for outcome in self._summary.outcomes}
         for standings in self._summary.standings:
@@ -123,28 +130,37 @@ class TerminalReport:
                 )
             elif effort.incomplete:
                 self._terminal.write_line(f"{effort.effort}: no tier: {one_line(effort.incomplete)}", yellow=True)
+        self._speed(result)
         self._certainty(result)
-        for line in result.saturation.lines():
-            self._terminal.write_line(line, yellow=True)
+        for line in [*result.outcome_lines, *result.saturation.lines()]:
+            self._terminal.write_line(one_line(line), yellow=True)
 
     def _row(self, effort: EffortResult) -> list[str]:
         tier = effort.tier or ("refused" if effort.refused else "no tier")
         if effort.borderline:
             tier += " (borderline)"
-        speed, tokens = effort.tokens_per_second, effort.average_completion_tokens
         return [
             effort.effort,
             *(score_text(effort.scores[c]) for c in CATEGORY_NAMES),
             tier,
-            f"{speed:.1f}" if speed is not None else "–",
-            f"{tokens:.0f}" if tokens is not None else "–",
-            f"{effort.seconds:.1f} s" if effort.runs else "–",
+            number_text(effort.tokens_per_second),
+            number_text(effort.average_completion_tokens, ".0f"),
+            number_text(effort.seconds, unit=" s"),
         ]
+
+    def _speed(self, result: ModelResult) -> None:
+        """How the figures of the table came about, in one line."""
+        ways = dict.fromkeys(e.speed.words() for e in result.efforts if e.speed)
+        if not ways:
+            return
+        whole = result.throughput
+        in_all = f"; all together {whole.tokens_per_second:.1f} with {whole.at_once:.1f} at once" if whole else ""
+        self._terminal.write_line(f"tok/s: {', '.join(ways)}{in_all}; time: wall time of the effort")
 
     def _certainty(self, result: ModelResult) -> None:
         for effort in result.measured:
-            spreads = [(c, s) for c in CATEGORY_NAMES if (s := effort.spread(c))]
-            bounds = effort.bound_tiers()
+            spreads = list(effort.spreads.items())
+            bounds = effort.bound_tiers
             if not spreads or not bounds:
                 continue
             parts = ", ".join(
@@ -152,7 +168,7 @@ class TerminalReport:
                 f" runs {score_text(s.lowest)}–{score_text(s.highest)}"
                 for c, s in spreads
             )
-            stable = f"{effort.tier_stability:.0%} of {effort.repeats} runs are {effort.tier}"
+            stable = f"{percent_text(effort.tier_stability)} of {effort.repeats} runs are {effort.tier}"
             tiers = f"; tier {bounds[0]} at the lower bound, {bounds[2]} at the upper" if effort.borderline else ""
             self._terminal.write_line(f"{effort.effort}: {parts}; {stable}{tiers}", yellow=effort.borderline)
 
@@ -171,14 +187,14 @@ class TerminalReport:
             self._terminal.write_line("no recommendation: no effort was measured completely", yellow=True)
             return
         self._terminal.write_line(f"recommended effort: {best.effort} ({_why_recommended(best, result)})", bold=True)
-        ignored = [e.effort for e in result.efforts if e.honoured == NO_EFFECT]
-        if ignored:
-            why = (
-                "no reasoning was seen at any level"
-                if len(ignored) == len([e for e in result.efforts if e.runs])
-                else "same replies as the level beside it"
-            )
+        if ignored := [e.effort for e in result.efforts if e.honoured == NO_EFFECT]:
+            everywhere = len(ignored) == len([e for e in result.efforts if e.runs]) and not result.reasoned
+            why = "no reasoning was seen at any level" if everywhere else "same replies as the level beside it"
             self._terminal.write_line(f"effort had no effect at {', '.join(ignored)}: {why}", yellow=True)
+        unknown = [e.effort for e in result.efforts if e.honoured == UNKNOWN]
+        if unknown and len(result.efforts) > 1:
+            why = "no reasoning to be seen, and replies differ by no more than chance"
+            self._terminal.write_line(f"whether effort had an effect at {', '.join(unknown)} cannot be told: {why}")
 
     def _gate(self) -> None:
         failures = self._summary.gate_failures
@@ -192,6 +208,15 @@ class TerminalReport:
             self._terminal.write_line(one_line(f"gate not met ({asked}): {failure.headline}"), red=True, bold=True)
             for line in failure.details:
                 self._terminal.write_line(f"    {one_line(line)}", red=True)
+
+
+def last_line(results: Sequence[ModelResult]) -> str:
+    """Why no model has a tier, and what to do about it; empty where one has."""
+    if not results or any(result.measured for result in results):
+        return ""
+    result = results[0]
+    others = f" (and {len(results) - 1} more)" if len(results) > 1 else ""
+    return f"no tier for {result.model}{others}: {result.why_no_tier()}"
 
 
 def _joined(cells: list[str], widths: list[int]) -> str:
@@ -212,7 +237,7 @@ def _why_recommended(best: EffortResult, result: ModelResult) -> str:
     if not rivals:
         return f"the only level with tier {best.tier}"
     rival = rivals[0]
-    figures = [f"{best.seconds:.1f} s against {rival.seconds:.1f} s"]
+    figures = [f"{number_text(best.seconds, unit=' s')} against {number_text(rival.seconds, unit=' s')}"]
     mine, theirs = best.average_completion_tokens, rival.average_completion_tokens
     if mine is not None and theirs is not None:
         figures.insert(0, f"{mine:.0f} tokens per reply against {theirs:.0f}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import time
+from dataclasses import replace
 
 from pytest_tsuka.conversation import Conversation, Reply, ToolCall, Turn
 from pytest_tsuka.protocols import Backend, Request
@@ -51,7 +53,10 @@ async def play(
             tools=benchmark.tools,
             label=f"{label or f'{benchmark.name}[{effort}]'} turn {number + 1}",
         )
+        began = time.time()
         exchange = await backend.complete(request)
+        if exchange.timing.began is None:  # a backend of somebody else's
+            exchange = replace(exchange, timing=replace(exchange.timing, began=began, ended=time.time()))
         reply = read_reply(exchange, benchmark.tool_names, accept_text_calls=accept_text_calls)
         turns.append(Turn(sent=history.take_new(), reply=reply, exchange=exchange))
         history.replay(reply, exchange.message)

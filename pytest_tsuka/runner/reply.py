@@ -28,7 +28,8 @@ def read_reply(exchange: Exchange, offered: tuple[str, ...] = (), *, accept_text
     apart = message.get("reasoning_content") or message.get("reasoning")
     thoughts = [apart if isinstance(apart, str) else "", content.thinking, reasoning]
     reasoning = "\n".join(dict.fromkeys(t.strip() for t in thoughts if t.strip()))
-    ended = Reply("", finish_reason=exchange.finish_reason, refusal=without_surrogates(refusal).strip())
+    refusal = without_surrogates(refusal).strip()
+    ended = Reply("", finish_reason=exchange.finish_reason, refusal=refusal, notes=exchange.notes)
     if ended.no_answer is not None:  # what was said instead of an answer, or before a filter cut it off, is none
         answer = ""
     text = normalise(answer)
@@ -207,7 +208,8 @@ def _notes(
 ) -> list[str]:
     notes: list[str] = []
     if ended.no_answer is not None:
-        notes.append(shorten(ended.no_answer, 400))
+        said = any(note.startswith(ended.no_answer) for note in ended.notes)  # by the backend, with the server's words
+        notes += [] if said else [shorten(ended.no_answer, 400)]
     elif not text and not calls and reasoning:
         notes.append(
             f"content is empty; {len(reasoning)} characters of reasoning"

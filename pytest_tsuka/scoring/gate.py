@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_tsuka.errors import SettingsError, unknown_name
 from pytest_tsuka.scoring.results import EffortResult, ModelResult
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES, TIERS, TierPolicy, smallest_flip
-from pytest_tsuka.scoring.verdict import score_text
+from pytest_tsuka.text.numbers import score_text
 
 MOST_FLIPS = 10
 
@@ -79,8 +79,7 @@ def _judge_one(requirement: Requirement, result: EffortResult, *, on_lower_bound
     scores = dict(result.scores)
     basis = ""
     if on_lower_bound:
-        spreads = {c: result.spread(c) for c in CATEGORY_NAMES}
-        scores = {c: s.low95 if s else scores[c] for c, s in spreads.items()}
+        scores |= {category: spread.low95 for category, spread in result.spreads.items()}
         basis = " at the lower bound"
     who = f"{result.model} at {result.effort}"
     if requirement.category:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 import statistics
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pytest_tsuka.scoring.bootstrap import Spread, bootstrap
-from pytest_tsuka.scoring.effort_effect import judge_honoured
-from pytest_tsuka.scoring.outcomes import REFUSED, SCORED
+from pytest_tsuka.scoring.effort_effect import effects, reasoned
+from pytest_tsuka.scoring.outcomes import ERROR, FILTERED, MALFORMED_CALL, NO_TOOLS, REFUSED, REFUSED_BY_MODEL, SCORED
 from pytest_tsuka.scoring.saturation import Saturation, saturation
+from pytest_tsuka.scoring.speed import Speed, Throughput, speed, throughput, wall_seconds
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES, TIERS, CheckLoss, TierPolicy, recommend, weighted_mean
+from pytest_tsuka.scoring.timing import ALONE
 from pytest_tsuka.scoring.verdict import RunVerdict, Verdict, operands_text
+from pytest_tsuka.text.json_types import shorten
+
+_UNANSWERED = (NO_TOOLS, REFUSED_BY_MODEL, FILTERED, MALFORMED_CALL)
 
 
 @dataclass(frozen=True)
@@ -27,12 +34,15 @@ class EffortResult:
     refused: str | None
     policy: TierPolicy = TIERS
     honoured: str | None = None
+    speed: Speed | None = None
+    missing: int = 0
+    """How many benchmarks of the suite were not run."""
 
     @property
     def measured(self) -> bool:
         return self.incomplete is None and self.refused is None
 
-    @property
+    @cached_property
     def scores(self) -> dict[str, float | None]:
         """Category means over what was scored, unrounded; None for a category without a score."""
         return {
@@ -42,16 +52,16 @@ class EffortResult:
             for category in CATEGORY_NAMES
         }
 
-    @property
+    @cached_property
     def tier(self) -> str | None:
         """The tier, only of a complete measurement."""
         return self.policy.tier_of(self.scores) if self.measured else None
 
-    @property
+    @cached_property
     def runs(self) -> list[RunVerdict]:
         return [run for verdict in self.verdicts for run in verdict["runs"]]
 
-    @property
+    @cached_property
     def repeats(self) -> int:
         return min((len(v["runs"]) for v in self.verdicts if v["runs"]), default=0)
 
@@ -60,6 +70,11 @@ class EffortResult:
     def _total(self, name: str) -> int | None:
         known = [n for run in self.runs if (n := run["usage"].get(name)) is not None]
         return sum(known) if known else None
+
+    @cached_property
+    def outcomes(self) -> dict[str, int]:
+        """How many items came to which outcome."""
+        return dict(Counter(verdict["outcome"] for verdict in self.verdicts))
 
     @property
     def requests(self) -> int:
@@ -87,14 +102,22 @@ class EffortResult:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """All timed completion tokens over all the time it took to generate them."""
-        tokens = math.fsum(run["timing"].get("timed_tokens") or 0 for run in self.runs)
-        seconds = math.fsum(run["timing"].get("generation_seconds") or 0 for run in self.runs)
-        return tokens / seconds if tokens and seconds else None
+        """Of one stream, as its user would see it."""
+        return self.speed.tokens_per_second if self.speed else None
 
-    @property
-    def seconds(self) -> float:
-        """The sum of all requests' seconds."""
+    @cached_property
+    def throughput(self) -> Throughput | None:
+        """All streams together."""
+        return throughput(self.runs)
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Wall time: while some conversation at this effort was being held. None where it is not known."""
+        return wall_seconds(self.runs)
+
+    @cached_property
+    def request_seconds(self) -> float:
+        """The sum of all requests' seconds, however many were in flight at once."""
         return math.fsum(run["timing"].get("seconds") or 0 for run in self.runs)
 
     def latency(self, quantile: float) -> float | None:
@@ -102,7 +125,7 @@ class EffortResult:
         ordered = sorted(seconds for run in self.runs for seconds in run["latencies"])
         return ordered[max(0, math.ceil(quantile * len(ordered)) - 1)] if ordered else None
 
-    @property
+    @cached_property
     def saturation(self) -> Saturation:
         """Whether the endpoint kept up."""
         return saturation(self.runs)
@@ -123,7 +146,7 @@ class EffortResult:
             for category in CATEGORY_NAMES
         }
 
-    @property
+    @cached_property
     def tier_stability(self) -> float | None:
         """The share of runs whose own tier is the tier; None without repeats."""
         if not self.measured or self.repeats < 2:
@@ -131,7 +154,12 @@ class EffortResult:
         tiers = [self.policy.tier_of(self._run_scores(i)) for i in range(self.repeats)]
         return statistics.fmean(tier == self.tier for tier in tiers)
 
-    def spread(self, category: str) -> Spread | None:
+    @cached_property
+    def spreads(self) -> dict[str, Spread]:
+        """By category; none without repeats."""
+        return {category: spread for category in CATEGORY_NAMES if (spread := self._spread(category))}
+
+    def _spread(self, category: str) -> Spread | None:
         """Mean, extremes and a seeded bootstrap interval over tests and runs; None without repeats."""
         mean = self.scores[category]
         if self.repeats < 2 or mean is None:
@@ -144,21 +172,21 @@ class EffortResult:
         )
         return Spread(mean, min(per_run), max(per_run), low, high)
 
+    @cached_property
     def bound_tiers(self) -> tuple[str, str, str] | None:
         """The tier at the lower bound, the mean and the upper bound; None without repeats."""
-        spreads = {category: self.spread(category) for category in CATEGORY_NAMES}
-        if not self.measured or any(s is None for s in spreads.values()):
+        if not self.measured or len(self.spreads) < len(CATEGORY_NAMES):
             return None
-        lower = self.policy.tier_of({c: s.low95 for c, s in spreads.items() if s})
-        upper = self.policy.tier_of({c: s.high95 for c, s in spreads.items() if s})
+        lower = self.policy.tier_of({c: s.low95 for c, s in self.spreads.items()})
+        upper = self.policy.tier_of({c: s.high95 for c, s in self.spreads.items()})
         assert lower
         assert upper
         assert self.tier
         return lower, self.tier, upper
 
-    @property
+    @cached_property
     def borderline(self) -> bool:
-        bounds = self.bound_tiers()
+        bounds = self.bound_tiers
         return bounds is not None and len(set(bounds)) > 1
 
     # --- what would flip it --------------------------------------------------------------
@@ -201,10 +229,59 @@ class ModelResult:
     def at(self, effort: str) -> EffortResult | None:
         return next((e for e in self.efforts if e.effort == effort), None)
 
+    @cached_property
+    def _runs(self) -> list[RunVerdict]:
+        return [run for effort in self.efforts for run in effort.runs]
+
     @property
     def saturation(self) -> Saturation:
         """Whether the endpoint kept up, over all efforts."""
-        return saturation([run for effort in self.efforts for run in effort.runs])
+        return saturation(self._runs)
+
+    @property
+    def throughput(self) -> Throughput | None:
+        """Of all efforts together."""
+        return throughput(self._runs)
+
+    @property
+    def outcome_lines(self) -> list[str]:
+        """What became of replies that were no answers, by class; nothing where all were answers."""
+        lines = []
+        for name in _UNANSWERED:
+            counts = [(e.effort, n) for e in self.efforts if (n := e.outcomes.get(name))]
+            if counts:
+                listed = ", ".join(f"{n} at {effort}" for effort, n in counts)
+                lines.append(f"{name}: {listed}{self._first_note(name)}")
+        return lines
+
+    def _first_note(self, name: str) -> str:
+        notes = (note for run in self._runs if run["outcome"] == name for note in run["notes"])
+        note = next(notes, None)
+        return f" ({shorten(note, 200)})" if note else ""
+
+    def why_no_tier(self) -> str:
+        """Why no effort has one, by what most is to be done about, and what that is."""
+        refused = [e.refused for e in self.efforts if e.refused]
+        if refused and len(refused) == len(self.efforts):
+            return (
+                f"the endpoint refuses every effort ({shorten(refused[0], 160)}); if this model has no levels:"
+                " --tsuka-effort=none --tsuka-effort-style=off"
+            )
+        errors = [v for e in self.efforts for v in e.verdicts if v["outcome"] == ERROR]
+        if errors:
+            return (
+                f"{len(errors)} items could not be measured (their errors stand above, the first at"
+                f" {errors[0]['benchmark']}); tsuka doctor looks for the cause, --tsuka-resume asks for what is missing"
+            )
+        why = next((e.incomplete for e in self.efforts if e.incomplete), None) or "nothing was measured"
+        if any(e.missing for e in self.efforts):
+            return f"{why}; a tier needs the whole suite: run without -k, -m, --lf, paths, or go on with --tsuka-resume"
+        return f"{why}; mend the suite (tsuka check) and run again"
+
+    @property
+    def reasoned(self) -> bool:
+        """Whether reasoning was seen at any level."""
+        return any(reasoned(e.verdicts) for e in self.efforts)
 
     @property
     def complete(self) -> bool:
@@ -230,16 +307,39 @@ def summarise(expected: Expectation, verdicts: Sequence[Verdict]) -> list[ModelR
         by_place.setdefault((verdict["model"], verdict["effort"]), {})[verdict["benchmark"]] = verdict
     results = []
     for model in expected.models:
-        efforts = [_effort(expected, model, effort, by_place.get((model, effort), {})) for effort in expected.efforts]
-        results.append(ModelResult(model, tuple(judge_honoured(efforts)), expected.policy))
+        found = {effort: by_place.get((model, effort), {}) for effort in expected.efforts}
+        effect = effects({effort: list(own.values()) for effort, own in found.items()})
+        # How fast a model writes does not hang on the effort: what was measured alone holds for all.
+        alone = speed([run for own in found.values() for v in own.values() for run in v["runs"]])
+        alone = alone if alone and alone.how == ALONE else None
+        efforts = (_effort(expected, model, effort, found[effort], effect.get(effort), alone) for effort in found)
+        results.append(ModelResult(model, tuple(efforts), expected.policy))
     return results
 
 
-def _effort(expected: Expectation, model: str, effort: str, found: Mapping[str, Verdict]) -> EffortResult:
+def _effort(
+    expected: Expectation,
+    model: str,
+    effort: str,
+    found: Mapping[str, Verdict],
+    effect: str | None,
+    alone: Speed | None,
+) -> EffortResult:
     known = tuple(v for name, v in found.items() if name in expected.categories)
     refused = next((v["error"] for v in found.values() if v["outcome"] == REFUSED), None)
     incomplete = None if refused else _why_incomplete(expected, found)
-    return EffortResult(model, effort, known, incomplete, refused, expected.policy)
+    own = speed([run for v in known for run in v["runs"]])
+    return EffortResult(
+        model,
+        effort,
+        known,
+        incomplete,
+        refused,
+        expected.policy,
+        honoured=None if refused else effect,
+        speed=(alone or own) if own else None,
+        missing=sum(name not in found for name in expected.categories),
+    )
 
 
 def _why_incomplete(expected: Expectation, found: Mapping[str, Verdict]) -> str | None:

@@ -10,9 +10,11 @@ from pytest_tsuka.checks.base import Check, Result, Subject
 from pytest_tsuka.conversation import Conversation, Reply, Turn, add_known, plain
 from pytest_tsuka.scoring.outcomes import FAILED, OUTCOMES, PASSED
 from pytest_tsuka.scoring.tiers import weighted_share
+from pytest_tsuka.scoring.timing import timed
 from pytest_tsuka.suite.benchmark import Benchmark
 from pytest_tsuka.text.json_find import FoundJson
 from pytest_tsuka.text.json_types import JsonObject, JsonValue, shorten
+from pytest_tsuka.text.numbers import score_text
 
 APOLOGY = "I'm sorry, but I can't help with that. Mi dispiace, ma non posso aiutarti con questa richiesta."
 VACUOUS_SHARE = 0.25
@@ -150,16 +152,9 @@ def _figures(conversation: Conversation) -> JsonObject:
         "timing": {
             "seconds": math.fsum(seconds),
             "first_token_seconds": firsts[0] if firsts else None,
-            # tokens whose generation time is known, and that time: their ratio is tokens per second
-            "timed_tokens": add_known(e.usage.completion_tokens for e in exchanges),
-            "generation_seconds": add_known(
-                e.usage.completion_tokens / e.timing.tokens_per_second
-                if e.timing.tokens_per_second and e.usage.completion_tokens
-                else e.timing.seconds
-                if e.usage.completion_tokens is not None
-                else None
-                for e in exchanges
-            ),
+            "began": min((b for e in exchanges if (b := e.timing.began) is not None), default=None),
+            "ended": max((b for e in exchanges if (b := e.timing.ended) is not None), default=None),
+            **timed(exchanges),
         },
         "latencies": latencies,
         "rejections": sum(e.load.rejections for e in exchanges),
@@ -239,13 +234,6 @@ def headline(score: float, run: RunVerdict) -> str:
     names = list(dict.fromkeys(check["type"] for check in failed_checks(run)))
     kind = "" if run["outcome"] == FAILED else f"{run['outcome']}, "
     return f"{kind}score {score_text(score)} < 1.00 ({', '.join(names)})"
-
-
-def score_text(score: float | None) -> str:
-    """A score for display: two digits, never rounded up to a threshold it did not reach."""
-    if score is None:
-        return "–"
-    return f"{math.floor(score * 100 + 1e-7) / 100:.2f}"
 
 
 def operands_text(check: CheckVerdict) -> str:

@@ -178,6 +178,8 @@ class Store:
     def broken_off(self, conditions: dict[str, str], efforts: Iterable[str], benchmarks: Iterable[str]) -> Resumed:
         """The scored verdicts of each model's latest run under the same conditions, where it is incomplete.
 
+        A run that has all verdicts and was killed before its end is: its profile was never written.
+
         `conditions` maps a model to the digest of suite, endpoint and parameters it is measured under.
         """
         wanted = set(benchmarks)
@@ -186,14 +188,14 @@ class Store:
         for model, digest in conditions.items():
             for effort in efforts:
                 row = self.db.execute(
-                    "SELECT MAX(run), started FROM verdicts JOIN runs ON runs.id = run"
+                    "SELECT MAX(run), started, finished FROM verdicts JOIN runs ON runs.id = run"
                     " WHERE conditions = ? AND model = ? AND effort = ?",
                     (digest, model, effort),
                 ).fetchone()
                 if row is None or row[0] is None:
                     continue
                 own = {name: v for name, v in self._scored(row[0], digest, model, effort) if name in wanted}
-                if own and own.keys() != wanted:
+                if own and (own.keys() != wanted or row[2] is None):
                     begun.append(row[1])
                     found.update({(model, effort, name): verdict for name, verdict in own.items()})
         return Resumed(found, min(begun, default=None))

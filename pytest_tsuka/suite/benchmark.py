@@ -9,14 +9,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
 
-from pytest_tsuka.checks.base import Check, offered_names
+from pytest_tsuka.checks.base import HEAVIEST, Check, offered_names
 from pytest_tsuka.checks.schemas import schema_problem
 from pytest_tsuka.errors import unknown_name
+from pytest_tsuka.text.escape import INVISIBLE
 
 Category = Literal["instruction", "json", "toolCalling"]
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+
+Weight = Annotated[float, Field(gt=0, le=HEAVIEST, allow_inf_nan=False)]
 ToolResult = str | list[str] | dict[str, str]
 
 
@@ -55,10 +58,10 @@ class Benchmark(_Model):
     @field_validator("name")
     @classmethod
     def _usable_in_a_node_id(cls, name: str) -> str:
-        bad = [c for c in name if c in "[]@" or unicodedata.category(c) in ("Cc", "Cs")]
+        bad = [c for c in name if c in "[]@" or unicodedata.category(c) in ("Cc", "Cs") or _INVISIBLE.match(c)]
         if bad or "::" in name or name != name.strip():
             what = repr(bad[0]) if bad else "'::'" if "::" in name else "spaces at its edge"
-            suggestion = re.sub(r"[\[\]@:\s]+", "_", name).strip("_") or "another_name"
+            suggestion = re.sub(r"[\[\]@:\s]+", "_", _INVISIBLE.sub("", name)).strip("_") or "another_name"
             raise ValueError(f"cannot be part of a test id because of {what}; call it {suggestion!r}")
         return unicodedata.normalize("NFC", name)
 

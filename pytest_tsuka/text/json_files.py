@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from pytest_tsuka.errors import Problem
+from pytest_tsuka.text.json_paths import leaves
 
 
 class Unreadable(Exception):
@@ -35,7 +37,11 @@ def read_json(raw: bytes) -> Any:
         raise Unreadable("", f"{token} is not JSON")
 
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+        for path, value in leaves(data):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Unreadable(path, "the number is larger than any that can be computed with (about 1.8e308)")
+        return data
     except json.JSONDecodeError as error:
         raise Unreadable(f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}") from None
     except (RecursionError, ValueError) as error:

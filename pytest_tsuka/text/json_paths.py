@@ -6,6 +6,7 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Container, Iterator
 from functools import lru_cache
 
 from pytest_tsuka.text.json_types import ABSENT, Found, JsonValue, is_absent, json_type
@@ -17,6 +18,10 @@ _STEP = re.compile(
       | \.?(?P<key>[^.\[\]"'\s][^.\[\]"']*)""",
     re.VERBOSE,
 )
+
+
+_STRUCTURE = re.compile(r"""[.\[\]"'\s]|^\$""")
+"""What cannot stand in a bare key of a path."""
 
 
 class PathError(ValueError):
@@ -45,6 +50,24 @@ def parse_path(path: str) -> tuple[str | int, ...]:
             steps.append(match["key"])
         at = match.end()
     return tuple(steps)
+
+
+def member_path(path: str, key: str | int) -> str:
+    """The path of a member of what stands at `path`, as `parse_path` reads it."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if not key or _STRUCTURE.search(key):
+        return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
+    return f"{path}.{key}" if path else key
+
+
+def leaves(value: JsonValue, path: str = "", stop: Container[str] = ()) -> Iterator[tuple[str, JsonValue]]:
+    """Every value that holds no other, with its path: scalars, empty arrays and objects, and what is at `stop`."""
+    if path in stop or not value or not isinstance(value, (dict, list)):
+        yield path, value
+        return
+    for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from leaves(member, member_path(path, key), stop)
 
 
 def _unquote(quoted: str) -> str:

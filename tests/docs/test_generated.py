@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_tsuka.plugin.options import OPTIONS
-from pytest_tsuka.profile.entries import profile_entry
+from pytest_tsuka.profile.entries import MeasuredOn, profile_entry
 from tests.unit.scoring.test_results import document, run_of
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_every_field_of_the_files_is_explained() -> None:
     made = generator()
     assert set(document(*run_of(1, 1, 1))) == set(made.RESULT_FIELDS)
     (model,) = summarise(Expectation(("m",), ("low",), SUITE), run_of(1, 1, 1))
-    assert set(profile_entry(model.efforts[0], "h")) == set(made.PROFILE_FIELDS)
+    assert set(profile_entry(model.efforts[0], MeasuredOn("h"))) == set(made.PROFILE_FIELDS)
 
 
 def test_workflows_use_options_that_exist() -> None:

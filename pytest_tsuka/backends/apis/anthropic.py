@@ -30,6 +30,7 @@ class Anthropic:
     name = "anthropic"
     route = "messages"
     required = frozenset({"max_tokens"})
+    defaults: JsonObject = {}  # noqa: RUF012 - the API of today knows no temperature
 
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}

@@ -60,6 +60,8 @@ class Api(Protocol):
     route: str
     required: frozenset[str]
     """Parameters that are never left out, whatever a server says about them."""
+    defaults: JsonObject
+    """Parameters that are sent unless the user says otherwise."""
 
     def headers(self, key: str) -> dict[str, str]:
         """The headers that carry the key, and those without which the API does not answer."""

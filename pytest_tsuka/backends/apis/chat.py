@@ -19,6 +19,7 @@ class Chat:
     name = "chat"
     route = "chat/completions"
     required: frozenset[str] = frozenset()
+    defaults: JsonObject = {"temperature": 0}  # noqa: RUF012
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}

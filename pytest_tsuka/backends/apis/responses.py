@@ -23,7 +23,8 @@ class Responses:
 
     name = "responses"
     route = "responses"
-    required: frozenset[str] = frozenset({"input"})
+    required: frozenset[str] = frozenset()
+    defaults: JsonObject = {"temperature": 0}  # noqa: RUF012
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}

@@ -65,6 +65,7 @@ def test_no_limit_never_waits() -> None:
 def test_an_endpoint_is_asked_no_faster(serve: Serve) -> None:
     """Retries count as well: each is a request."""
     arrived: list[float] = []
+    began: list[float] = []
 
     def script(received: Received) -> Answer:
         arrived.append(time.monotonic())
@@ -72,9 +73,10 @@ def test_an_endpoint_is_asked_no_faster(serve: Serve) -> None:
 
     async def go() -> None:
         async with OpenAIBackend(serve(script).url, pacer=Pacer(requests=600)) as backend:
+            began.append(time.monotonic())
             asked = (Request("m", "none", ({"role": "user", "content": str(n)},)) for n in range(6))
             await asyncio.gather(*(backend.complete(request) for request in asked))
 
     asyncio.run(go())
     assert len(arrived) == 7
-    assert arrived[-1] - arrived[0] >= 0.6 - 0.05
+    assert arrived[-1] - began[0] >= 0.6  # six intervals after the first, however late that one arrives

@@ -21,7 +21,7 @@ from pytest_tsuka.scoring.tiers import (
     weighted_mean,
     weighted_share,
 )
-from pytest_tsuka.scoring.verdict import score_text
+from pytest_tsuka.text.numbers import score_text
 
 unit = st.floats(0, 1)
 weights = st.floats(0.01, 100)
