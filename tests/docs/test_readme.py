@@ -14,7 +14,7 @@ import pytest
 from pytest_tsuka.checks import BUILT_IN
 from pytest_tsuka.plugin.options import OPTIONS, read_settings
 from pytest_tsuka.scoring.tiers import TIERS
-from pytest_tsuka.suite.files import parse_benchmark
+from pytest_tsuka.suite.files import parse_benchmark, tests_hash
 from tests.endpoint import FakeEndpoint, Received, call, completion
 
 ROOT = Path(__file__).parents[2]
@@ -60,11 +60,22 @@ def test_the_python_example(
     (example,) = [b for b in blocks("python") if "ModelProfiles" in b]
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out == "['read_file']\n"
-    scores = {"instruction": 1, "json": 1, "toolCalling": 1}
-    entry = {"tier": "large", "scores": scores, "benchmarkVersion": 5}
+    suite = tmp_path / "benchmarks"
+    suite.mkdir()
+    (suite / "a.json").write_text("{}")
+    entry = {
+        "tier": "large",
+        "scores": {"instruction": 1, "json": 1, "toolCalling": 1},
+        "benchmarkVersion": 5,
+        "testsHash": tests_hash(suite),
+        "suite": "benchmarks",
+    }
     (tmp_path / "models_profile.json").write_text(json.dumps({"profiles": {"qwen3:8b@low": entry}}))
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out == "['read_file', 'run_command']\n"
+    (suite / "a.json").write_text('{"name": "edited"}')
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "['read_file']\n"
 
 
 def test_every_check_and_option_is_listed() -> None:

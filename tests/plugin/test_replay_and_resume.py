@@ -169,6 +169,36 @@ def test_a_run_that_is_killed_can_be_resumed(pytester: pytest.Pytester, suite: S
     assert len(endpoint.requests) - before == 8  # the twelve before the one that hung were kept
 
 
+def test_a_run_that_is_killed_after_its_last_answer_is_not_asked_again(
+    pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve, profiles: Profiles
+) -> None:
+    """SIGKILL between the last verdict and the profile: everything is in the store, so nothing is sent."""
+    from filelock import FileLock
+
+    suite(**TRIO)
+    endpoint = serve(lambda r: "yes")
+    database = pytester.path / ".tsuka" / "tsuka.db"
+
+    def kept() -> int:
+        store = Store(database)
+        try:
+            return len(store.latest_run()[1])
+        finally:
+            store.close()
+
+    with FileLock(pytester.path / ".models_profile.json.lock"):  # the run gets as far as its profile, and waits
+        process = start(pytester.path, endpoint)
+        wait_for(lambda: database.exists() and len(endpoint.requests) == 3 and kept() == 3, process)
+        process.kill()
+        process.communicate()
+    assert profiles() is None
+    run(endpoint, "--tsuka-resume", "--tsuka-effort=none").assert_outcomes(passed=3)
+    assert len(endpoint.requests) == 3
+    assert profiles()["profiles"]["m@none"]["tier"] == "large"
+    again = run(endpoint, "--tsuka-resume", "--tsuka-effort=none")
+    again.stdout.fnmatch_lines(["note: nothing to resume: *"])
+
+
 @pytest.mark.parametrize(
     "change", [("--tsuka-param=seed=1",), ("--tsuka-repeats=2",), ("--tsuka-text-calls",), "suite"]
 )

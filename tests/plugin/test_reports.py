@@ -86,6 +86,7 @@ HOSTILE = {
     "cdata": "]]><script>alert(1)</script>&amp;",
     "markup": "[bold red]x[/bold red] [/]",
     "bidi": "a\u202eb\u2066c",
+    "tags": "a\U000e0041\U000e0042\U000e0100\u2062b",
     "long": "z" * 1_000_000,
     "lines": "\r\n".join(["l"] * 3000),
 }
@@ -111,7 +112,7 @@ def test_hostile_model_text(
     result.assert_outcomes(failed=2)
     output = result.stdout.str()
     assert "INTERNALERROR" not in output
-    for char in "\x00\x12\x1b\x9b\ufffe\u202e\u2066\ud83d":
+    for char in "\x00\x12\x1b\x9b\ufffe\u202e\u2066\ud83d\U000e0041\U000e0100\u2062":
         assert char not in output
     assert all(len(line) < 5000 for line in result.outlines)
     assert len(list(xml_of(pytester).iter("testcase"))) == 2

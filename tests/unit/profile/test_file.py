@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tsuka import ModelProfiles, ProfileError
-from pytest_tsuka.profile.file import BENCHMARK_VERSION, update_profiles
+from pytest_tsuka.profile.file import BENCHMARK_VERSION, suite_place, update_profiles
+from pytest_tsuka.suite.files import standard_suite, tests_hash
 
 
 def entry(tier: str = "large", **changes: Any) -> dict[str, Any]:
@@ -102,6 +103,51 @@ def test_loading(tmp_path: Path) -> None:
     file.write_text("{")
     with pytest.raises(ProfileError, match="is damaged"):
         ModelProfiles.load(file)
+
+
+def project(folder: Path, **changes: Any) -> Path:
+    """A profile of a suite beside it, as a run leaves them; returns the file of the profiles."""
+    suite = folder / "benchmarks"
+    suite.mkdir(parents=True)
+    (suite / "a.json").write_text('{"name": "a"}')
+    file = folder / "models_profile.json"
+    measured = {"testsHash": tests_hash(suite), "suite": suite_place(suite, file, packaged=False), **changes}
+    file.write_text(json.dumps({"profiles": {"m@low": entry(**measured)}}))
+    return file
+
+
+def test_the_guard_is_on_by_default(tmp_path: Path) -> None:
+    """A fixture that was edited after the measurement closes the tools that the profile had opened."""
+    file = project(tmp_path)
+    assert names(ModelProfiles.load(file).visible_tools(TOOLS, "m")) == ["read", "search", "execute"]
+    (tmp_path / "benchmarks" / "a.json").write_text('{"name": "b"}')
+    assert names(ModelProfiles.load(file).visible_tools(TOOLS, "m")) == ["read"]
+    assert str(ModelProfiles.load(file).why_invalid("m", "low")).startswith("stale: the suite has changed")
+
+
+def test_the_place_of_the_suite_is_relative_to_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project may move, and be read from any folder."""
+    project(tmp_path / "old")
+    (tmp_path / "old").rename(tmp_path / "new")
+    monkeypatch.chdir(tmp_path)
+    assert ModelProfiles.load("new/models_profile.json").tier("m", "low") == "large"
+
+
+@pytest.mark.parametrize("suite", [None, "elsewhere", 3, ""])
+def test_a_suite_that_is_not_here_is_trusted_only_in_so_many_words(tmp_path: Path, suite: Any) -> None:
+    file = project(tmp_path, suite=suite)
+    assert ModelProfiles.load(file).tier("m", "low") == "small"
+    assert "any_suite=True" in str(ModelProfiles.load(file).why_invalid("m", "low"))
+    assert ModelProfiles.load(file, any_suite=True).tier("m", "low") == "large"
+    expected = tests_hash(tmp_path / "benchmarks")
+    assert ModelProfiles.load(file, tests_hash=expected).tier("m", "low") == "large"
+    assert ModelProfiles.load(file, tests_hash="00000000").tier("m", "low") == "small"
+
+
+def test_the_standard_suite_is_found_wherever_the_package_is(tmp_path: Path) -> None:
+    hash_ = tests_hash(standard_suite())
+    file = project(tmp_path, suite=suite_place(standard_suite(), tmp_path / "p.json", packaged=True), testsHash=hash_)
+    assert ModelProfiles.load(file).tier("m", "low") == "large"
 
 
 json_values = st.recursive(

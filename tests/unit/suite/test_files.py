@@ -76,11 +76,17 @@ def problems(data: Any) -> list[str]:
         (b'{"a":\n 1,}', f"line 2, column {3 if sys.version_info >= (3, 13) else 4}: not JSON"),
         (b'{"name": "a", "name": "b"}', "the key 'name' stands twice in one object"),
         (b'{"weight": NaN}', "NaN is not JSON"),
+        ({**OK, "weight": 1e308}, "weight: must be less than or equal to 1000000, found number 1e+308"),
+        ({**OK, "checks": [{"type": "not_empty", "weight": 1e308}] * 2}, "checks[1].weight: must be less than or equal to 1000000"),
+        (b'{"name": "a", "checks": [{"type": "json_path_equals", "path": "a", "value": {"b": [1, 1e400]}}]}', "checks[0].value.b[1]: the number is larger than any that can be computed with"),
+        (b'{"name": "a", "x.y": -1e999}', '["x.y"]: the number is larger than any'),
+        ({**OK, "name": "a\u202eb"}, "name: cannot be part of a test id because of '\\u202e'; call it 'ab'"),
+        ({**OK, "name": "a\U000e0041"}, "name: cannot be part of a test id because of '\\U000e0041'; call it 'a'"),
         (b"[1]", "must be one JSON object"),
         (b"[" * 100_000, "not usable JSON"),
         (b"", "line 1, column 1: not JSON"),
     ],
-    ids=range(46),
+    ids=range(52),
 )  # fmt: skip
 def test_every_mistake_has_its_place(data: Any, said: str) -> None:
     assert any(problem.startswith(said) for problem in problems(data)), problems(data)
