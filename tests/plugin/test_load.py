@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -122,3 +123,56 @@ def test_more_workers_than_conversations_allowed_is_said(
     result = run(serve(lambda _: "yes"), "--tsuka-concurrency=1", "--tsuka-effort=none", "-n", "2")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["note: 2 workers play 2 conversations at once, more than --tsuka-concurrency=1"])
+
+
+class AtRandom:
+    """Rejects one request in ten at random, however few there are at once."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self.rejected = 0
+
+    def __call__(self, received: Received) -> Any:
+        with self._lock:
+            rejects = self._random.random() < 0.1
+            self.rejected += rejects
+        return error(429, "not now") if rejects else Answer(json=completion("yes"), delay=0.01)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_rejections_at_random_are_no_saturation(
+    pytester: pytest.Pytester, run: Run, serve: Serve, suite: Suite, workers: tuple[str, ...]
+) -> None:
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(200)})
+    script = AtRandom(5)
+    result = run(serve(script), "--tsuka-concurrency=32", "--tsuka-effort=none", "--tsuka-json=r.json", *workers)
+    result.assert_outcomes(passed=200)
+    result.stdout.no_fnmatch_line("the endpoint was saturated*")
+    effort = written(pytester)["models"][0]["efforts"][0]
+    assert (effort["rejections"], effort["allowedAtOnce"]) == (script.rejected, None)
+
+
+def test_waiting_for_ones_turn_is_not_counted_against_an_item(run: Run, serve: Serve, suite: Suite) -> None:
+    """All are let in and rejected at once, then served one after the other for longer than an item may take."""
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(24)})
+    lock = threading.Lock()
+    free_from = 0.0
+
+    def one_at_a_time(received: Received) -> Answer:
+        nonlocal free_from
+        with lock:
+            if (now := time.monotonic()) < free_from:
+                return error(503, "busy", {"retry-after": "0.05"})
+            free_from = now + 0.25
+        return Answer(json=completion("yes"), delay=0.25)
+
+    result = run(serve(one_at_a_time), "--tsuka-concurrency=16", "--tsuka-effort=none", "--tsuka-item-timeout=4")
+    result.assert_outcomes(passed=24)
+
+
+def test_a_worker_plays_ahead_as_far_as_it_was_given_items(run: Run, serve: Serve, suite: Suite) -> None:
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(80)})
+    endpoint = serve(lambda _: Answer(json=completion("yes"), delay=0.5))
+    run(endpoint, "--tsuka-concurrency=16", "--tsuka-effort=none", "-n", "2").assert_outcomes(passed=80)
+    assert 8 < endpoint.most_in_flight <= 16

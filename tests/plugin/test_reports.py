@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -353,3 +354,31 @@ def test_a_page_without_its_extra_is_told_before_the_run(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--tsuka-html needs pygal: pip install 'pytest-tsuka[[]html[]]'*"])
     assert endpoint.requests == []
+
+
+def test_credentials_of_the_url_are_nowhere(pytester: pytest.Pytester, suite: Suite, run: Run, serve: Serve) -> None:
+    """A server that echoes the Authorization header, in an error and in an answer: its Basic code goes nowhere either."""
+    suite(**TRIO)
+
+    def script(received: Received) -> Any:
+        header = received.headers["authorization"]
+        return error(400, f"bad header {header}") if received.prompt == "say data" else f"you sent {header}"
+
+    endpoint = serve(script)
+    secret = base64.b64encode(b"someone:s3cr3t-pw").decode()
+    url = endpoint.url.replace("http://", "http://someone:s3cr3t-pw@")
+    outputs = ("--tsuka-json=r.json", "--tsuka-html=r.html", "--tsuka-markdown=r.md", "--junitxml=r.xml")
+    result = run(None, "--tsuka-model=m", f"--tsuka-base-url={url}", *FAST, *outputs, "--tsuka-record=c", "-v")
+    result.assert_outcomes(failed=2, errors=1)
+    assert base64.b64decode(endpoint.requests[0].headers["authorization"].split()[1]) == b"someone:s3cr3t-pw"
+    kept = [
+        p
+        for p in pytester.path.rglob("*")
+        if p.is_file() and p.suffix in (".json", ".html", ".md", ".xml", ".jsonl", ".db", ".db-wal")
+    ]
+    seen = [result.stdout.str(), *(p.read_bytes().decode("latin-1") for p in kept)]
+    assert len(seen) > 6
+    for text in seen:
+        assert secret not in text
+        assert "s3cr3t-pw" not in text
+    assert any("you sent Basic ***" in text for text in seen)
