@@ -13,7 +13,7 @@ import click
 
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.gold import scenario as scenarios
-from pytest_tsuka.scoring.verdict import vacuous_warning
+from pytest_tsuka.scoring.vacuous import vacuous_warning
 from pytest_tsuka.suite.benchmark import Category
 from pytest_tsuka.suite.files import json_schema, read_suite, standard_suite, suite_files
 from pytest_tsuka.text.escape import one_line, printable

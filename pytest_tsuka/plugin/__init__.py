@@ -68,7 +68,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """The engine lives as long as the loop: also on -x, Ctrl-C and pytest.exit."""
     if not options.is_wanted(session.config):
         return (yield)
-    from pytest_tsuka.plugin.run import running_engine
+    from pytest_tsuka.plugin.prefetch import running_engine
 
     with running_engine(session):
         return (yield)

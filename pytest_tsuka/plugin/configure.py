@@ -8,36 +8,40 @@ from typing import Any
 import pytest
 
 from pytest_tsuka.errors import BackendError
-from pytest_tsuka.plugin.collect import as_transport
+from pytest_tsuka.plugin.context import Context, find_context, keep_context
+from pytest_tsuka.plugin.controller import Controller
+from pytest_tsuka.plugin.endpoints import Endpoints, usage_error
 from pytest_tsuka.plugin.options import Settings, read_settings
-from pytest_tsuka.plugin.session import Controller, ReportWriter
-from pytest_tsuka.plugin.state import State, find_state, usage_error
+from pytest_tsuka.plugin.transport import ReportWriter, packed
 from pytest_tsuka.scoring.tiers import TIERS, TierPolicy
+
+CONTROLLER = "tsuka-controller"
 
 
 def configure(config: pytest.Config, names: list[str]) -> None:
     """Reads the settings, puts the suite's folder in as the argument, registers what the run needs."""
     policy: TierPolicy = usage_error(lambda: config.hook.pytest_tsuka_tier_policy(config=config)) or TIERS
-    settings: Settings = usage_error(lambda: read_settings(config, [n for n in names if n != "all"], policy))
+    settings: Settings = usage_error(lambda: read_settings(config, policy))
     is_worker = hasattr(config, "workerinput")
     distributed = not is_worker and config.getoption("dist", "no") != "no"
-    models = list(settings.models)
-    if "all" in names:
-        models += _all_models(config, settings)
+    models = tuple(dict.fromkeys([*settings.models, *(_all_models(config, settings) if "all" in names else ())]))
     if any(m.in_process for m in models) and (distributed or is_worker) and not settings.replay:
         raise pytest.UsageError(
             "pytest-tsuka: an embedded model runs inside this process, each worker would load it again:"
             " drop -n, conversations already run concurrently (--tsuka-concurrency)"
         )
     named = _put_folder_in(config, settings)
-    state = State(config, settings, policy, tuple(dict.fromkeys(models)), named)
-    state.store()
-    if settings.replay and state.models:
-        state.backend(state.models[0].name)  # a folder without recordings is a usage error now
-    config.pluginmanager.register(ReportWriter(), "tsuka-report-writer")
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    endpoints = Endpoints(config, settings, models, workers)
+    context = Context(config, settings, policy, models, named, endpoints)
+    keep_context(context)
+    if settings.replay and models:
+        endpoints.backend(models[0].name)  # a folder without recordings is a usage error now
+    writer = ReportWriter()
+    config.pluginmanager.register(writer, "tsuka-report-writer")
     if not is_worker:
-        usage_error(lambda: state.project)  # a bad price is told now, not when everything has been paid for
-        config.pluginmanager.register(Controller(config), "tsuka-controller")
+        usage_error(lambda: context.project)  # a bad price is told now, not when everything has been paid for
+        config.pluginmanager.register(Controller(config, writer), CONTROLLER)
 
 
 def _put_folder_in(config: pytest.Config, settings: Settings) -> frozenset[Path]:
@@ -89,11 +93,10 @@ def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
 
 
 def send_to_worker(node: Any) -> None:
-    """The models that `all` stood for, and the verdicts that are known already."""
-    if state := find_state(node.config):
+    """The models that `all` stood for, and what is known already."""
+    if context := find_context(node.config):
         if not node.gateway.spec.popen or node.gateway.spec.chdir:  # where other files may be, and another environment
-            node.workerinput["tsuka_terms"] = {model.name: state.terms(model.name) for model in state.models}
-        state.worker_count = node.workerinput["workercount"]
-        node.workerinput["tsuka_models"] = [model.name for model in state.models]
-        node.workerinput["tsuka_answered"] = [list(key) for key in state.answered_before]
-        node.workerinput["tsuka_resumed"] = [as_transport(verdict)[0] for verdict in state.finished_before.values()]
+            node.workerinput["tsuka_terms"] = {model.name: context.terms(model.name) for model in context.models}
+        node.config.pluginmanager.get_plugin(CONTROLLER).worker_count = node.workerinput["workercount"]
+        node.workerinput["tsuka_models"] = [model.name for model in context.models]
+        node.workerinput.update(packed(context.earlier))

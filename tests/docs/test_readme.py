@@ -104,7 +104,7 @@ def test_the_commands_for_servers_are_valid(pytester: pytest.Pytester) -> None:
     for command in commands:
         words = [w for w in shlex.split(command.replace("OPENAI_API_KEY=… ", ""))[1:] if w != "--tsuka-model=all"]
         config = pytester.parseconfig(*words)
-        read_settings(config, ["m"], TIERS)
+        read_settings(config, TIERS)
 
 
 def test_the_workflow_uses_existing_options() -> None:

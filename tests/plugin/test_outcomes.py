@@ -576,11 +576,11 @@ def test_requests_per_minute_are_shared(
     pytester.makeconftest(
         """
         from pathlib import Path
-        from pytest_tsuka.plugin.state import state_of
+        from pytest_tsuka.plugin.context import context_of
 
         def pytest_runtest_setup(item):
             with Path("intervals.txt").open("a") as file:
-                file.write(f"{state_of(item.config).backend('m').pacer.interval} ")
+                file.write(f"{context_of(item.config).endpoints.backend('m').pacer.interval} ")
         """
     )
     run(serve(lambda r: "yes"), "--tsuka-effort=none", "--tsuka-rpm=60", *how).assert_outcomes(passed=3)

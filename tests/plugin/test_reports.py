@@ -173,7 +173,7 @@ def test_no_secret_after_success(
 
 def test_progress_while_waiting(suite: Suite, run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow item gets a heartbeat: done, in flight, elapsed, and what is waited for."""
-    from pytest_tsuka.plugin import run as run_module
+    from pytest_tsuka.plugin import prefetch as run_module
     from tests.endpoint import Answer
 
     monkeypatch.setattr(run_module, "FIRST_BEAT", 0.1)

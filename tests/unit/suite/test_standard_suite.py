@@ -13,7 +13,8 @@ import pytest
 from pytest_tsuka.backends.scripted import ScriptedBackend
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.runner.play import play
-from pytest_tsuka.scoring.verdict import APOLOGY, judge, vacuous_share, vacuous_warning
+from pytest_tsuka.scoring.vacuous import APOLOGY, vacuous_share, vacuous_warning
+from pytest_tsuka.scoring.verdict import judge
 from pytest_tsuka.suite.files import read_suite, standard_suite, tests_hash
 from tests.endpoint import call
 from tests.ideal import IDEAL, ORDER, PRODUCTS

@@ -7,16 +7,14 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from pytest_tsuka.plugin.context import Context, context_of
 from pytest_tsuka.plugin.items import PlayedItem
-from pytest_tsuka.plugin.state import JobKey, State, state_of
+from pytest_tsuka.plugin.jobs import JobKey, Jobs, jobs_of
 from pytest_tsuka.text.escape import one_line
-
-if TYPE_CHECKING:
-    from pytest_tsuka.runner.engine import Engine
 
 AHEAD = 4
 """Conversations that are started and not finished, as a multiple of the concurrency."""
@@ -37,56 +35,59 @@ WORKER_POLL = 0.25
 def running_engine(session: pytest.Session) -> Iterator[None]:
     """An engine for the items of this process, if any of them will really be played."""
     config = session.config
-    state = state_of(config)
+    context, jobs = context_of(config), jobs_of(config)
     items = [item for item in session.items if isinstance(item, PlayedItem)] if hasattr(session, "items") else []
-    option = config.option
-    stopped = session.testsfailed and not option.continue_on_collection_errors
-    if (
-        not items
-        or state.settings.rescore
-        or option.collectonly
-        or option.setuponly
-        or stopped
-        or state.why_nothing_is_sent()
-    ):
+    if not items or not _plays(session, context):
         yield
         return
     from pytest_tsuka.runner.engine import Engine
 
     terminal = config.pluginmanager.get_plugin("terminalreporter")
-    _fetch_weights(state, items, terminal)
-    started: Engine[JobKey, Any] = Engine(
-        state.backend_to_open, concurrency=_concurrency(state), item_timeout=state.settings.item_timeout
+    if not context.settings.replay:
+        fetched = {item.model for item in items if item.model.fetch}
+        context.endpoints.fetch_weights(fetched, lambda line: terminal.write_line(line) if terminal else None)
+    engine: Engine[JobKey, Any] = Engine(
+        context.endpoints.backend_to_open,
+        concurrency=_concurrency(context),
+        item_timeout=context.settings.item_timeout,
     )
-    state.engine = started.start()
-    _start_alone(state, items)
-    feeder = Feeder(state, items, session.items, terminal)
+    jobs.engine = engine.start()
+    _start_alone(context, jobs, items)
+    feeder = Feeder(context, jobs, items, session.items, terminal)
     config.pluginmanager.register(feeder, "tsuka-feeder")
     try:
         yield
     finally:
         config.pluginmanager.unregister(feeder)
-        state.engine.close()
-        state.engine = None
+        engine.close()
+        jobs.engine = None
 
 
-def _concurrency(state: State) -> int:
+def _plays(session: pytest.Session, context: Context) -> bool:
+    """Whether this session sends anything to a model."""
+    option = session.config.option
+    stopped = session.testsfailed and not option.continue_on_collection_errors
+    dry = context.settings.rescore or option.collectonly or option.setuponly
+    return not (stopped or dry or context.why_nothing_is_sent())
+
+
+def _concurrency(context: Context) -> int:
     """This process's share of what was asked for; no more than llama.cpp has slots when all runs in process."""
-    asked = max(1, state.settings.concurrency // state.workers)
-    if not all(model.in_process for model in state.models):
+    asked = max(1, context.settings.concurrency // context.endpoints.workers)
+    if not all(model.in_process for model in context.models):
         return asked
     from pytest_tsuka.backends.embedded import MOST_SLOTS
 
     return min(asked, MOST_SLOTS)
 
 
-def _start_alone(state: State, items: list[PlayedItem]) -> None:
+def _start_alone(context: Context, jobs: Jobs, items: list[PlayedItem]) -> None:
     """The first conversations of each model, at its cheapest effort, one after the other before all others.
 
     Among others each would wait for those, and its speed would not be what somebody alone with it sees. Of several
     processes none can know that it is alone, and a replay has its speed from the recording.
     """
-    if state.workers > 1 or state.settings.replay or state.settings.concurrency == 1:
+    if context.endpoints.workers > 1 or context.settings.replay or context.settings.concurrency == 1:
         return
     by_model: dict[str, list[PlayedItem]] = {}
     for item in items:
@@ -95,23 +96,9 @@ def _start_alone(state: State, items: list[PlayedItem]) -> None:
             own.append(item)
     each = ALONE if len(by_model) == 1 else 1
     first = [item for own in by_model.values() for item in own[:each]]
-    state.alone = frozenset((item.nodeid, 0) for item in first)
+    jobs.alone = frozenset(item.keys[0] for item in first)
     for item in first:
-        state.prefetch(item, 0)
-
-
-def _fetch_weights(state: State, items: list[PlayedItem], terminal: pytest.TerminalReporter | None) -> None:
-    """Before the first item, in the main thread, where the user sees it. A failure is each item's error."""
-    from pytest_tsuka.backends.weights import ensure_weights
-    from pytest_tsuka.errors import BackendError
-
-    if state.settings.replay:
-        return
-    for model in {item.model for item in items if item.model.fetch}:
-        try:
-            state.weights[model.name] = ensure_weights(lambda line: terminal.write_line(line) if terminal else None)
-        except BackendError as error:
-            state.unfetched[model.name] = error
+        item.start(0)
 
 
 def _xdist_worker(config: pytest.Config) -> Any:
@@ -126,12 +113,16 @@ class Feeder:
 
     def __init__(
         self,
-        state: State,
+        context: Context,
+        jobs: Jobs,
         items: list[PlayedItem],
         all_items: list[pytest.Item],
         terminal: pytest.TerminalReporter | None,
     ) -> None:
-        self._state = state
+        self._settings = context.settings
+        self._workers = context.endpoints.workers
+        self._config = context.config
+        self._jobs = jobs
         self._items = items
         self._terminal = terminal
         self._position = {item.nodeid: at for at, item in enumerate(items)}
@@ -139,16 +130,16 @@ class Feeder:
         self._finished = 0
         self._fed = self._at = 0
         self._last_beat = self._begun
-        interactor = _xdist_worker(state.config)
+        interactor = _xdist_worker(context.config)
         self._channel = getattr(interactor, "channel", None)
         self._queue = queue if hasattr(queue := getattr(interactor, "torun", None), "lock") else None
         self._all_items = all_items
         self._window = self._window_size()
-        self._farthest = self._window if getattr(state.config.option, "maxfail", 0) else FARTHEST * self._window
+        self._farthest = self._window if getattr(context.config.option, "maxfail", 0) else FARTHEST * self._window
 
     def _window_size(self) -> int:
-        option = self._state.config.option
-        slots = max(1, self._state.settings.concurrency // self._state.workers // self._state.settings.repeats)
+        option = self._config.option
+        slots = max(1, self._settings.concurrency // self._workers // self._settings.repeats)
         # With -x or --maxfail what was started too early is wasted.
         return slots if getattr(option, "maxfail", 0) else AHEAD * slots
 
@@ -164,15 +155,15 @@ class Feeder:
                 self._at = at
                 self._feed()
         else:
-            self._state.before_waiting()
+            self._jobs.use_the_wait()
         return (yield)
 
     def _feed(self) -> None:
         """Starts what the window has room for; many at once, since each start wakes the engine's thread."""
-        engine = self._state.engine
+        engine = self._jobs.engine
         assert engine
         begin = max(self._fed, self._at)
-        unfinished = (engine.progress.started - engine.progress.done) // self._state.settings.repeats
+        unfinished = (engine.progress.started - engine.progress.done) // self._settings.repeats
         room = min(self._window - unfinished, self._at + self._farthest - begin)
         if begin == self._at or room > self._window // 2:
             self._fed = begin + max(room, 1)
@@ -197,7 +188,7 @@ class Feeder:
             jobs = item.jobs()
             waiting = [job for job in jobs if not job.done()]
             if waiting:
-                self._state.before_waiting()
+                self._jobs.use_the_wait()
             while waiting and concurrent.futures.wait(waiting, timeout=self._next_look()).not_done:
                 if self._controller_is_gone():
                     # The controller was interrupted: execnet would interrupt this worker only after 5 s.
@@ -205,8 +196,8 @@ class Feeder:
                 self._beat(item)
                 if self._more_to_feed:
                     self._feed()
-            if jobs and self._state.engine:
-                self._state.engine.wait_idle(LET_WORK)
+            if jobs and self._jobs.engine:
+                self._jobs.engine.wait_idle(LET_WORK)
         try:
             return (yield)
         finally:
@@ -251,11 +242,11 @@ class Feeder:
         if not self._terminal or now < self._last_beat + self._interval():
             return
         self._last_beat = now
-        engine = self._state.engine
+        engine = self._jobs.engine
         assert engine
         total, done = len(self._items), self._finished
         elapsed = now - self._begun
-        played = engine.progress.done / self._state.settings.repeats
+        played = engine.progress.done / self._settings.repeats
         left = f", about {_clock(elapsed / played * (total - played))} left" if played >= 1 else ""
         running = max(engine.seconds_running((item.nodeid, run)) or 0 for run in range(item.runs))
         slow = f"; waiting for {one_line(item.name)}, {running:.0f} s" if running else ""
