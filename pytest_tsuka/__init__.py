@@ -19,7 +19,7 @@ _PLACES = {
     "Conversation": "conversation",
     "EffortRefused": "errors",
     "Exchange": "conversation",
-    "ModelProfiles": "profile.file",
+    "ModelProfiles": "profile.model_profiles",
     "OpenAIBackend": "backends.openai",
     "ProfileError": "errors",
     "Reply": "conversation",
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from pytest_tsuka.errors import ProfileError as ProfileError
     from pytest_tsuka.errors import SettingsError as SettingsError
     from pytest_tsuka.errors import TsukaError as TsukaError
-    from pytest_tsuka.profile.file import ModelProfiles as ModelProfiles
+    from pytest_tsuka.profile.model_profiles import ModelProfiles as ModelProfiles
     from pytest_tsuka.protocols import Request as Request
     from pytest_tsuka.runner.play import play as play
     from pytest_tsuka.scoring.tiers import TierPolicy as TierPolicy

@@ -3,9 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+LOCK_SECONDS = 30.0
+
+
+class InUse(Exception):
+    """Another process has held the lock of a file for too long; the text names the lock."""
+
+
+@contextlib.contextmanager
+def locked(file: Path, *, beside: bool = True) -> Iterator[None]:
+    """Held while a file is read, changed and written. Raises InUse.
+
+    The lock is a file beside it, which other machines with the same folder see too; or one in the temporary
+    folder, where the folder is the user's and under version control.
+    """
+    from filelock import FileLock, Timeout
+
+    target = file.resolve()
+    if beside:
+        place = target.with_name(f".{target.name}.lock")
+    else:
+        user = os.getuid() if hasattr(os, "getuid") else ""
+        name = hashlib.sha256(str(target).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        place = Path(tempfile.gettempdir()) / f"tsuka-{user}-{name}.lock"
+    lock = FileLock(place)
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout:
+        raise InUse(f"{place} is held by another process for more than {LOCK_SECONDS:g} s") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write_atomically(file: Path, text: str) -> None:

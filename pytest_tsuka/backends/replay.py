@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -14,7 +13,7 @@ from typing import IO, Any
 from pytest_tsuka.conversation import Exchange
 from pytest_tsuka.errors import BackendError, EffortRefused, ReplayMiss, SettingsError
 from pytest_tsuka.protocols import Backend, Request
-from pytest_tsuka.text.json_types import JsonObject
+from pytest_tsuka.text.json_types import JsonObject, digest
 from pytest_tsuka.text.normalise import without_surrogates
 
 RECORD_FORMAT = 1
@@ -29,8 +28,7 @@ def request_key(request: Request, parameters: JsonObject) -> str:
         "tools": request.tools,
         "parameters": parameters,
     }
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest(content)
 
 
 class RecordingBackend:

@@ -14,9 +14,10 @@ from typing import Any, TypeVar, cast
 import click
 
 from pytest_tsuka.errors import BenchmarkError, SettingsError, TsukaError
-from pytest_tsuka.gold.scenario import Scenario, Scenarios
+from pytest_tsuka.gold.scenario import Scenario
 from pytest_tsuka.grading.clients import Clients
 from pytest_tsuka.grading.project import Project, read_project
+from pytest_tsuka.grading.scenario_files import Scenarios
 from pytest_tsuka.report.scenarios import Line
 from pytest_tsuka.store.database import Store
 from pytest_tsuka.store.records import Records

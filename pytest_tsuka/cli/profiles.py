@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pytest_tsuka.errors import SettingsError, unknown_name
-from pytest_tsuka.profile.file import ModelProfiles
+from pytest_tsuka.profile.model_profiles import ModelProfiles
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.suite.files import standard_suite, tests_hash
 from pytest_tsuka.text.escape import one_line

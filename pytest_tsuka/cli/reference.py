@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
@@ -15,13 +16,16 @@ from pytest_tsuka.cli.common import Group, Place, clients, endpoint_options, pla
 from pytest_tsuka.errors import GoldReferenceError, SettingsError
 from pytest_tsuka.gold import reference as gold
 from pytest_tsuka.gold.places import set_value, value_at
-from pytest_tsuka.gold.reference import Evidence, Reference, Revision, read_reference, reference_lock, write_reference
-from pytest_tsuka.gold.scenario import Judge, Scenario, reference_file
+from pytest_tsuka.gold.reference import Evidence, Reference, Revision
+from pytest_tsuka.gold.scenario import Judge, Scenario
 from pytest_tsuka.grading.ask import ask
+from pytest_tsuka.grading.reference_files import locked_reference, read_reference, reference_lock, write_reference
+from pytest_tsuka.grading.scenario_files import reference_file
 from pytest_tsuka.grading.standings import median_run
 from pytest_tsuka.report.scenarios import dollars
 from pytest_tsuka.text.escape import one_line
 from pytest_tsuka.text.json_files import Unreadable, read_json
+from pytest_tsuka.text.json_paths import leaves
 from pytest_tsuka.text.json_types import JsonValue, shown
 
 
@@ -199,7 +203,7 @@ def show_reference(name: str, *, as_json: bool, place: Place) -> None:
     state = f"verified {current.verified_at or ''}".strip() if current.verified else "not verified"
     click.echo(f"{file.name}: {state}, {current.source}, {len(current.standing)} values changed by passes")
     standing = current.standing
-    for path, value in _leaves(current.output, "", standing):
+    for path, value in leaves(current.output, stop=standing):
         revision = standing.get(path)
         if revision is None:
             click.echo(one_line(f"  {path}: {shown(value, 100)}"))
@@ -288,31 +292,14 @@ def undo(name: str, number: int, place: Place) -> None:
     click.echo(one_line(f"{entry.path}: {shown(now, 100)} again"))
 
 
-class _changing:
+@contextmanager
+def _changing(file: Path, scenario: Scenario) -> Iterator[Reference]:
     """The reference as it is now, under its lock; written when the block ends well."""
-
-    def __init__(self, file: Path, scenario: Scenario) -> None:
-        self._file, self._schema = file, _schema(scenario)
-        self._lock = reference_lock(file)
-
-    def __enter__(self) -> Reference:
-        if not self._file.exists():
-            read_reference(self._file)  # says what is missing
-        self._lock.__enter__()
-        try:
-            self._reference = read_reference(self._file, self._schema)
-        except BaseException:
-            self._lock.__exit__(None, None, None)
-            raise
-        return self._reference
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            if kind is None:
-                _check(self._reference, self._schema)
-                write_reference(self._file, self._reference)
-        finally:
-            self._lock.__exit__(kind, error, trace)
+    schema = _schema(scenario)
+    with locked_reference(file, schema) as current:
+        yield current
+        _check(current, schema)
+        write_reference(file, current)
 
 
 def _check(current: Reference, schema: Any) -> None:
@@ -350,16 +337,3 @@ def _why(revision: Revision) -> str:
     models = f"{count} model{'s' * (count != 1)}: {', '.join(revision.models)}"
     said = f": {revision.rationale}" if revision.rationale else ""
     return one_line(f"[{revision.evidence}, {models}]{said}")
-
-
-def _leaves(value: JsonValue, path: str, whole: Any) -> Iterator[tuple[str, JsonValue]]:
-    if path in whole:
-        yield path, value
-    elif isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}" if path else name, whole)
-    elif isinstance(value, list) and value:
-        for i, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{i}]", whole)
-    else:
-        yield path, value

@@ -13,7 +13,8 @@ from pytest_tsuka.cli.common import Place, place_options
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.files import write_atomically
 from pytest_tsuka.profile.entries import MeasuredOn, apply_to_profiles
-from pytest_tsuka.profile.file import is_profile_file, merge_profiles, suite_place, update_profiles
+from pytest_tsuka.profile.file import is_profile_file, update_profiles
+from pytest_tsuka.profile.model_profiles import merge_profiles, suite_place
 from pytest_tsuka.report.diff import compare, markdown, text_lines
 from pytest_tsuka.report.html import html_page
 from pytest_tsuka.report.merged import merge_documents, stored_document

@@ -13,6 +13,7 @@ import click
 
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.gold import scenario as scenarios
+from pytest_tsuka.grading.scenario_files import Scenarios, reference_file
 from pytest_tsuka.scoring.vacuous import vacuous_warning
 from pytest_tsuka.suite.benchmark import Category
 from pytest_tsuka.suite.files import json_schema, read_suite, standard_suite, suite_files
@@ -89,10 +90,10 @@ def check(folder: Path, *, strict: bool) -> None:
     for path, benchmark in suite.benchmarks.items():
         if message := vacuous_warning(benchmark):
             warnings.append(f"{path.name}: {message}")
-    found = scenarios.Scenarios(folder / "scenarios")
+    found = Scenarios(folder / "scenarios")
     problems += list(found.errors.values())
     for name, scenario in found.items():
-        reference = scenarios.reference_file(found.files[name], scenario)
+        reference = reference_file(found.files[name], scenario)
         if scenario.needs_reference and not reference.exists():
             warnings.append(f"{found.files[name].name}: has no reference yet (tsuka reference generate|paste {name})")
     for problem in problems:

@@ -10,67 +10,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_tsuka.gold.comparison import Comparison, Vectors, compare
-    from pytest_tsuka.gold.consolidation import consolidate
-    from pytest_tsuka.gold.enrichment import Grade, LeafGrade, grade
-    from pytest_tsuka.gold.fields import Field, Scoring, fields_of
-    from pytest_tsuka.gold.ranking import RankedResult, Ranking, rank
-    from pytest_tsuka.gold.reference import (
-        Finding,
-        Reference,
-        Revision,
-        read_reference,
-        reject,
-        write_reference,
-    )
+    from pytest_tsuka.gold.comparison import Comparison as Comparison
+    from pytest_tsuka.gold.comparison import Vectors as Vectors
+    from pytest_tsuka.gold.comparison import compare as compare
+    from pytest_tsuka.gold.consolidation import consolidate as consolidate
+    from pytest_tsuka.gold.enrichment import Grade as Grade
+    from pytest_tsuka.gold.enrichment import LeafGrade as LeafGrade
+    from pytest_tsuka.gold.enrichment import grade as grade
+    from pytest_tsuka.gold.fields import Field as Field
+    from pytest_tsuka.gold.fields import Scoring as Scoring
+    from pytest_tsuka.gold.fields import fields_of as fields_of
+    from pytest_tsuka.gold.ranking import RankedResult as RankedResult
+    from pytest_tsuka.gold.ranking import Ranking as Ranking
+    from pytest_tsuka.gold.ranking import rank as rank
+    from pytest_tsuka.gold.reference import Finding as Finding
+    from pytest_tsuka.gold.reference import Reference as Reference
+    from pytest_tsuka.gold.reference import Revision as Revision
+    from pytest_tsuka.gold.reference import reject as reject
 
 _HOME = {
-    "Comparison": "comparison",
-    "Field": "fields",
-    "Finding": "reference",
-    "Grade": "enrichment",
-    "LeafGrade": "enrichment",
-    "RankedResult": "ranking",
-    "Ranking": "ranking",
-    "Reference": "reference",
-    "Revision": "reference",
-    "Scoring": "fields",
-    "Vectors": "comparison",
-    "compare": "comparison",
-    "consolidate": "consolidation",
-    "fields_of": "fields",
-    "grade": "enrichment",
-    "rank": "ranking",
-    "read_reference": "reference",
-    "reject": "reference",
-    "write_reference": "reference",
+    "Comparison": "gold.comparison",
+    "Field": "gold.fields",
+    "Finding": "gold.reference",
+    "Grade": "gold.enrichment",
+    "LeafGrade": "gold.enrichment",
+    "RankedResult": "gold.ranking",
+    "Ranking": "gold.ranking",
+    "Reference": "gold.reference",
+    "Revision": "gold.reference",
+    "Scoring": "gold.fields",
+    "Vectors": "gold.comparison",
+    "compare": "gold.comparison",
+    "consolidate": "gold.consolidation",
+    "fields_of": "gold.fields",
+    "grade": "gold.enrichment",
+    "rank": "gold.ranking",
+    "read_reference": "grading.reference_files",
+    "reject": "gold.reference",
+    "write_reference": "grading.reference_files",
 }
-"""The module of each name: imported when first asked for, since a run without scenarios needs none of them."""
+"""The module of each name: imported when first asked for, since a run without scenarios needs none of them.
 
-__all__ = [
-    "Comparison",
-    "Field",
-    "Finding",
-    "Grade",
-    "LeafGrade",
-    "RankedResult",
-    "Ranking",
-    "Reference",
-    "Revision",
-    "Scoring",
-    "Vectors",
-    "compare",
-    "consolidate",
-    "fields_of",
-    "grade",
-    "rank",
-    "read_reference",
-    "reject",
-    "write_reference",
-]
+Reading and writing a reference's file belongs to `grading`; the names stand here for users."""
+
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"pytest_tsuka.{_HOME[name]}"), name)

@@ -187,10 +187,20 @@ def resolved(schema: Any, root: JsonObject) -> JsonObject:
     """A subschema with its local reference followed; `true` and anything unusable is no constraint."""
     for _ in range(16):
         reference = schema.get("$ref") if isinstance(schema, dict) else None
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+        if not isinstance(reference, str) or not reference.startswith("#"):
             break
-        target: Any = root
-        for part in reference[2:].split("/"):
-            target = target.get(part, {}) if isinstance(target, dict) else {}
-        schema = target
+        schema = _looked_up(reference, root)
     return schema if isinstance(schema, dict) else {}
+
+
+def _looked_up(reference: str, root: JsonObject) -> Any:
+    """What a local reference points to; nothing where it leads nowhere."""
+    from referencing import Registry, Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    document: Resource[Any] = DRAFT202012.create_resource(root)
+    try:
+        return Registry().with_resource("", document).resolver().lookup(reference).contents
+    except Unresolvable:
+        return {}

@@ -17,7 +17,7 @@ from typing import Literal, Protocol, cast
 
 from pytest_tsuka.gold.comparison import Comparison
 from pytest_tsuka.text.json_find import FoundJson, find_json
-from pytest_tsuka.text.json_types import JsonObject, JsonValue
+from pytest_tsuka.text.json_types import JsonObject, JsonValue, digest
 
 PROMPT_VERSION = 2
 """Part of every question's key: raised when the prompt changes, so that old answers are not taken for new ones."""
@@ -112,7 +112,7 @@ class Question:
             list(self.documents),
             self.numeric,
         ]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return digest(content)
 
     @property
     def candidate_is_a(self) -> bool:
@@ -154,7 +154,7 @@ class RubricQuestion:
 
     def key(self, judge_model: str, effort: str) -> str:
         content = ["rubric", PROMPT_VERSION, judge_model, effort, self.request, self.sample]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return digest(content)
 
     def messages(self, *, swapped: bool = False) -> list[JsonObject]:
         marker = _marker(_text(self.sample))

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,13 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.errors import GoldReferenceError, Problem, closest
 from pytest_tsuka.gold.places import changed_paths, overlap, set_value, value_at
-from pytest_tsuka.text.json_types import JsonObject, JsonValue
+from pytest_tsuka.text.json_types import JsonObject, JsonValue, digest
 
 Evidence = Literal["samples", "judged_wrong", "better", "filled_blank"]
 Source = Literal["generated", "pasted", "record", "edited"]
-
-LOCK_TIMEOUT = 30.0
-"""Seconds to wait for another process that is writing the same reference."""
 
 
 class _Model(BaseModel):
@@ -102,7 +94,7 @@ def baseline(reference: Reference) -> JsonValue:
 
 
 def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(content)[:16]
 
 
 def timestamp(now: datetime | None = None) -> str:
@@ -110,18 +102,19 @@ def timestamp(now: datetime | None = None) -> str:
     return (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def read_reference(file: Path, schema: JsonObject | None = None) -> Reference:
-    """The reference of a file, checked against the scenario's schema. Raises GoldReferenceError."""
+def parse_reference(raw: bytes, where: str, schema: JsonObject | None = None) -> Reference:
+    """The reference in a file's bytes, checked against the scenario's schema. Raises GoldReferenceError.
+
+    `where` names the file. What a person changed in it by hand becomes an edit.
+    """
     try:
-        reference = Reference.model_validate_json(file.read_bytes())
-    except FileNotFoundError:
-        raise GoldReferenceError(f"{file} does not exist: make a reference and verify it") from None
+        reference = Reference.model_validate_json(raw)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise GoldReferenceError(f"{file}: {Problem(where, first['msg'])}") from None
+        place = ".".join(map(str, first["loc"]))
+        raise GoldReferenceError(f"{where}: {Problem(place, first['msg'])}") from None
     if schema is not None and (broken := violations(reference.output, schema)):
-        raise GoldReferenceError(f"{file}: the reference breaks the scenario's own schema: {broken}")
+        raise GoldReferenceError(f"{where}: the reference breaks the scenario's own schema: {broken}")
     if reference.saved is not None and reference.saved != _digest(reference.output):
         _adopt_hand_edits(reference)
     return reference
@@ -138,31 +131,10 @@ def _adopt_hand_edits(reference: Reference) -> None:
     reference.saved = _digest(reference.output)
 
 
-def write_reference(file: Path, reference: Reference) -> None:
-    """Replaces the file atomically."""
-    from pytest_tsuka.files import write_atomically
-
+def reference_text(reference: Reference) -> str:
+    """What stands in the file of a reference, which is marked as saved by this program."""
     reference.saved = _digest(reference.output)
-    write_atomically(file, json.dumps(reference.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def reference_lock(file: Path) -> Iterator[None]:
-    """Held while a reference is read, changed and written. Raises GoldReferenceError when another process keeps it."""
-    from filelock import FileLock, Timeout
-
-    # Not beside the file: that folder is the user's, in version control, and may be read-only.
-    user = os.getuid() if hasattr(os, "getuid") else ""
-    name = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:24]
-    lock = FileLock(Path(tempfile.gettempdir()) / f"tsuka-{user}-{name}.lock")
-    try:
-        lock.acquire(timeout=LOCK_TIMEOUT)
-    except Timeout:
-        raise GoldReferenceError(f"{file} has been in use by another process for {LOCK_TIMEOUT:g} s") from None
-    try:
-        yield
-    finally:
-        lock.release()
+    return json.dumps(reference.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
 
 # --- people --------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
@@ -11,6 +11,7 @@ from pytest_tsuka.checks.schemas import violations
 from pytest_tsuka.gold.comparison import is_empty
 from pytest_tsuka.gold.enrichment import NO_JSON, Grade
 from pytest_tsuka.gold.values import normal_text
+from pytest_tsuka.text.json_paths import leaves
 from pytest_tsuka.text.json_types import JsonObject, JsonValue, json_type
 
 _PLACEHOLDER = re.compile(
@@ -38,11 +39,11 @@ def grade_sample(
         return Grade((), NO_JSON)
     if not isinstance(answer, dict):
         return Grade((), f"the answer is no JSON object but {json_type(answer)}")
-    leaves = [(path, value) for path, value in _leaves(answer, "") if not is_empty(value)]
-    if not leaves:
+    filled = [(path, value) for path, value in leaves(answer) if not is_empty(value)]
+    if not filled:
         return Grade((), "the sample is empty")
-    fake = [path for path, value in leaves if is_placeholder(value)]
-    parts: dict[str, float] = {"no_placeholders": 1 - len(fake) / len(leaves)}
+    fake = [path for path, value in filled if is_placeholder(value)]
+    parts: dict[str, float] = {"no_placeholders": 1 - len(fake) / len(filled)}
     notes = [f"placeholder at {path}" for path in fake[:10]]
     asked = asked_fields(request, schema)
     if asked:
@@ -93,17 +94,6 @@ def _names(value: JsonValue) -> set[str]:
         for inner in value:
             found |= _names(inner)
     return found
-
-
-def _leaves(value: JsonValue, path: str) -> Iterator[tuple[str, JsonValue]]:
-    if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and value:
-        for i, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{i}]")
-    else:
-        yield path, value
 
 
 def _consistency(value: JsonValue) -> tuple[float | None, list[str]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -19,11 +17,10 @@ from pytest_tsuka.gold.ranking import Ranking
 from pytest_tsuka.suite.files import SCHEMA_ID
 from pytest_tsuka.suite.problems import located
 from pytest_tsuka.text.json_files import Unreadable, read_json
-from pytest_tsuka.text.json_types import JsonObject
+from pytest_tsuka.text.json_types import JsonObject, digest
 
 Kind = Literal["enrichment", "sample_generation", "schema_generation"]
 KINDS: tuple[Kind, ...] = ("enrichment", "sample_generation", "schema_generation")
-REFERENCE_SUFFIX = ".reference.json"
 
 _NEEDS: Mapping[Kind, tuple[str, ...]] = {
     "enrichment": ("entity", "schema"),
@@ -171,7 +168,7 @@ class Scenario(_Model):
     @property
     def question_key(self) -> str:
         """A digest of what models are asked: answers to another question are not compared."""
-        return _digest(list(self.messages))
+        return digest(list(self.messages))[:16]
 
     @property
     def scoring_key(self) -> str:
@@ -182,7 +179,7 @@ class Scenario(_Model):
         scoring = self.scoring.model_dump(mode="json", exclude={"judge": {"base_url", "api_key_env"}})
         if scoring["embedding"]:
             scoring["embedding"] = scoring["embedding"]["model"]
-        return _digest([scoring, self.kind, self.answer_schema, self.documents, self.samples, self.request])
+        return digest([scoring, self.kind, self.answer_schema, self.documents, self.samples, self.request])[:16]
 
     def fields(self, threshold: float) -> Scoring:
         """The scoring of the pure half, under the cosine that the strictness comes to."""
@@ -190,28 +187,7 @@ class Scenario(_Model):
         return Scoring(threshold, own.field_weights, frozenset(own.free_text), own.tolerance, own.identity)
 
 
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-# --- files ---------------------------------------------------------------------------------
-
-
-def scenario_files(folder: Path) -> list[Path]:
-    """The scenarios of a folder: each `*.json` directly in it that is no reference, in name order."""
-    return sorted(
-        (p for p in folder.glob("*.json") if p.is_file() and not p.name.endswith(REFERENCE_SUFFIX)),
-        key=lambda p: p.name,
-    )
-
-
-def read_scenario(path: Path) -> Scenario:
-    """One file. Raises ScenarioError with every problem found in it."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ScenarioError(str(path), [Problem("", f"cannot be read: {error.strerror}")]) from error
-    return parse_scenario(raw, str(path))
+# --- from a file's bytes ------------------------------------------------------------------
 
 
 def parse_scenario(raw: bytes, where: str) -> Scenario:
@@ -234,56 +210,6 @@ def _problems(error: ValidationError, data: JsonObject) -> Iterator[Problem]:
         place, colon, rest = problem.what.partition(": ")
         owned = colon and not problem.where and re.fullmatch(r"(?:prompt|schema|scoring)[\w.\[\]]*", place)
         yield Problem(place, rest) if owned else problem
-
-
-class Scenarios(Mapping[str, Scenario]):
-    """The scenarios of a folder by name; bad files are in `errors` and never hide the others."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.files: dict[str, Path] = {}
-        self.errors: dict[Path, ScenarioError] = {}
-        self._scenarios: dict[str, Scenario] = {}
-        for path in scenario_files(folder):
-            try:
-                scenario = read_scenario(path)
-                if twin := self.files.get(scenario.name):
-                    problem = Problem("name", f"{scenario.name!r} is also the name in {twin.name}: names are unique")
-                    raise ScenarioError(str(path), [problem])
-            except ScenarioError as error:
-                self.errors[path] = error
-                continue
-            self.files[scenario.name], self._scenarios[scenario.name] = path, scenario
-
-    def __getitem__(self, name: str) -> Scenario:
-        return self._scenarios[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._scenarios)
-
-    def __len__(self) -> int:
-        return len(self._scenarios)
-
-    def named(self, name: str) -> tuple[Path, Scenario]:
-        """A scenario by its name, for people who type it. Raises SettingsError with the closest name."""
-        if name in self._scenarios:
-            return self.files[name], self._scenarios[name]
-        for path, error in self.errors.items():
-            if name in (path.stem, path.name):
-                raise error
-        by_stem = {path.stem: own for own, path in self.files.items()}
-        if name in by_stem:
-            return self.files[by_stem[name]], self._scenarios[by_stem[name]]
-        if not self._scenarios:
-            raise SettingsError(f"{self.folder} holds no scenario")
-        raise SettingsError(unknown_name("scenario", name, self._scenarios))
-
-
-def reference_file(path: Path, scenario: Scenario) -> Path:
-    """Where a scenario's reference is: `<name>.reference.json` beside it, or by the file's own stem."""
-    by_name, by_stem = (path.parent / f"{stem}{REFERENCE_SUFFIX}" for stem in (scenario.name, path.stem))
-    safe = re.fullmatch(r"[\w .-]+", scenario.name) is not None
-    return by_name if safe and (by_name.exists() or not by_stem.exists()) else by_stem
 
 
 def json_schema() -> JsonObject:

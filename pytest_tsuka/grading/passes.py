@@ -24,22 +24,16 @@ from pytest_tsuka.gold.consultation import Backing, short_texts
 from pytest_tsuka.gold.enrichment import plain_grade
 from pytest_tsuka.gold.families import same_family
 from pytest_tsuka.gold.findings import findings_of
-from pytest_tsuka.gold.reference import (
-    Finding,
-    Reference,
-    Revision,
-    baseline,
-    read_reference,
-    reference_lock,
-    write_reference,
-)
-from pytest_tsuka.gold.scenario import Judge, Scenario, reference_file
+from pytest_tsuka.gold.reference import Finding, Reference, Revision, baseline
+from pytest_tsuka.gold.scenario import Judge, Scenario
 from pytest_tsuka.gold.schemas import described_texts, sample_findings
 from pytest_tsuka.grading.clients import Clients
 from pytest_tsuka.grading.embed import embed_texts
 from pytest_tsuka.grading.grader import Grader
 from pytest_tsuka.grading.judge_panel import Panel
 from pytest_tsuka.grading.project import Project
+from pytest_tsuka.grading.reference_files import locked_reference, read_reference, write_reference
+from pytest_tsuka.grading.scenario_files import reference_file
 from pytest_tsuka.grading.verified import verified_reference
 from pytest_tsuka.store.records import Grading, Records, Result
 from pytest_tsuka.text.json_types import JsonObject, JsonValue
@@ -269,8 +263,7 @@ class GradingPass:
             while open_questions := grader.duels(copy.deepcopy(trial), findings)[1]:
                 assert grader.panel
                 await grader.panel.ask(open_questions, "reference")
-            with reference_lock(file):
-                fresh = read_reference(file, schema)
+            with locked_reference(file, schema) as fresh:
                 if fresh.edition != edition:
                     outcome.notes.append(f"{file.name} was changed during the pass: nothing was written to it")
                     return

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_tsuka.errors import GoldReferenceError
-from pytest_tsuka.gold.reference import Reference, read_reference
-from pytest_tsuka.gold.scenario import Scenario, reference_file
+from pytest_tsuka.gold.reference import Reference
+from pytest_tsuka.gold.scenario import Scenario
+from pytest_tsuka.grading.reference_files import read_reference
+from pytest_tsuka.grading.scenario_files import reference_file
 
 
 def verified_reference(path: Path, scenario: Scenario) -> Reference | None:

@@ -14,7 +14,7 @@ from pytest_tsuka.backends.catalog import Model, node_labels
 from pytest_tsuka.errors import BenchmarkError, Problem, SettingsError
 from pytest_tsuka.plugin.endpoints import Endpoints
 from pytest_tsuka.plugin.options import Settings
-from pytest_tsuka.profile.file import BENCHMARK_VERSION
+from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION
 from pytest_tsuka.scoring.tiers import TierPolicy
 from pytest_tsuka.text.json_types import JsonObject, digest
 

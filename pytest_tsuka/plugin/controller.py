@@ -240,7 +240,8 @@ class Controller:
 
     def _write_profile(self, summary: Summary) -> None:
         from pytest_tsuka.profile.entries import MeasuredOn, apply_to_profiles, profile_entry
-        from pytest_tsuka.profile.file import suite_place, update_profiles
+        from pytest_tsuka.profile.file import update_profiles
+        from pytest_tsuka.profile.model_profiles import suite_place
 
         settings = self._context.settings
         place = suite_place(settings.folder, settings.profile, packaged=settings.packaged)

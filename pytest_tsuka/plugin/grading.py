@@ -38,7 +38,7 @@ class ScenarioGrading:
 
     def resume(self, store: Store) -> None:
         """Notes which answers a broken-off run had come to: they are not asked for again."""
-        from pytest_tsuka.gold.scenario import Scenarios
+        from pytest_tsuka.grading.scenario_files import Scenarios
         from pytest_tsuka.store.records import Records
 
         context, records = self._context, Records(store)
@@ -100,8 +100,8 @@ class ScenarioGrading:
                 self.problems.append(f"{path.name} was not graded: {error}")
 
     def _grade_one(self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, say: Any) -> None:
-        from pytest_tsuka.gold.scenario import read_scenario
         from pytest_tsuka.grading.passes import GradingPass
+        from pytest_tsuka.grading.scenario_files import read_scenario
         from pytest_tsuka.grading.standings import standings
         from pytest_tsuka.grading.verified import verified_reference
 

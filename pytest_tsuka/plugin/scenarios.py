@@ -28,7 +28,7 @@ class ScenarioFile(pytest.File):
     """One scenario file."""
 
     def collect(self) -> Iterator[ScenarioItem]:
-        from pytest_tsuka.gold.scenario import read_scenario
+        from pytest_tsuka.grading.scenario_files import read_scenario
 
         context = context_of(self.config)
         if lacking := [name for name in ("babel", "scipy") if find_spec(name) is None]:

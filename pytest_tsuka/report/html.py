@@ -17,6 +17,7 @@ from pytest_tsuka.scoring.outcomes import OUTCOMES
 from pytest_tsuka.scoring.speed import Speed
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.text.escape import printable
+from pytest_tsuka.text.json_paths import leaves
 from pytest_tsuka.text.numbers import number_text, percent_text, score_text
 
 TEXT_BUDGET = 4_000_000
@@ -125,15 +126,5 @@ def _scenario(scenario: Mapping[str, Any]) -> dict[str, Any]:
     if reference is None:
         return {**scenario, "leaves": []}
     revisions = {r["path"]: r for r in reference["revisions"]}
-    return {**scenario, "leaves": list(_leaves(reference["output"], "", revisions))}
-
-
-def _leaves(value: Any, path: str, revisions: Mapping[str, Any]) -> Any:
-    if path in revisions or not value or not isinstance(value, (dict, list)):
-        yield path, value, revisions.get(path)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}" if path else name, revisions)
-    else:
-        for i, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{i}]", revisions)
+    found = leaves(reference["output"], stop=revisions)
+    return {**scenario, "leaves": [(path, value, revisions.get(path)) for path, value in found]}

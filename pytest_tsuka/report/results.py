@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.conversation import plain
-from pytest_tsuka.profile.file import BENCHMARK_VERSION
+from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION
 from pytest_tsuka.scoring.gate import flip_lines
 from pytest_tsuka.scoring.results import EffortResult, ModelResult
 from pytest_tsuka.scoring.speed import Speed, Throughput

@@ -45,7 +45,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def scenario(folder: Path, answer: Any, **scoring: Any) -> None:
     """A film scenario, its verified reference, and one stored answer."""
-    from pytest_tsuka.gold.scenario import read_scenario
+    from pytest_tsuka.grading.scenario_files import read_scenario
     from pytest_tsuka.store.database import Store
     from pytest_tsuka.store.records import Output, Records
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from pytest_tsuka.cli import main
 from pytest_tsuka.conversation import Timing, Usage
 from pytest_tsuka.gold.judge_check import known_verdicts
-from pytest_tsuka.gold.reference import read_reference
-from pytest_tsuka.gold.scenario import read_scenario
+from pytest_tsuka.grading.reference_files import read_reference
+from pytest_tsuka.grading.scenario_files import read_scenario
 from pytest_tsuka.store.database import Store
 from pytest_tsuka.store.records import Output, Records
 from tests.endpoint import FakeEndpoint, Received, error

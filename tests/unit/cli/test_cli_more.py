@@ -14,8 +14,8 @@ from jsonschema.validators import Draft202012Validator
 from pytest_tsuka.cli import main
 from pytest_tsuka.cli.models import LOCAL
 from pytest_tsuka.cli.suite import SKELETONS
-from pytest_tsuka.gold.scenario import read_scenario
-from pytest_tsuka.profile.file import BENCHMARK_VERSION
+from pytest_tsuka.grading.scenario_files import read_scenario
+from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION
 from pytest_tsuka.suite.files import read_suite, standard_suite, tests_hash
 from tests.endpoint import Answer, FakeEndpoint, Received, call, completion, error
 

@@ -10,14 +10,8 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 
 from pytest_tsuka.errors import ScenarioError, SettingsError
-from pytest_tsuka.gold.scenario import (
-    Scenarios,
-    json_schema,
-    parse_scenario,
-    read_scenario,
-    reference_file,
-    scenario_files,
-)
+from pytest_tsuka.gold.scenario import json_schema, parse_scenario
+from pytest_tsuka.grading.scenario_files import Scenarios, read_scenario, reference_file, scenario_files
 from pytest_tsuka.grading.verified import verified_reference
 from pytest_tsuka.suite.files import standard_suite, tests_hash
 

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from pytest_tsuka.backends.openai import Limits
 from pytest_tsuka.conversation import Timing, Usage
 from pytest_tsuka.errors import GoldReferenceError, SettingsError
-from pytest_tsuka.gold.reference import edit, read_reference, reject, write_reference
-from pytest_tsuka.gold.scenario import read_scenario, reference_file
+from pytest_tsuka.gold.reference import edit, reject
 from pytest_tsuka.grading.clients import Clients
 from pytest_tsuka.grading.passes import GradingPass, PassOutcome
 from pytest_tsuka.grading.project import Price, Project, read_project
+from pytest_tsuka.grading.reference_files import read_reference, write_reference
+from pytest_tsuka.grading.scenario_files import read_scenario, reference_file
 from pytest_tsuka.grading.standings import Standings, median_run, standings
 from pytest_tsuka.store.database import Store, StoreError
 from pytest_tsuka.store.records import Output, Records

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tsuka import ModelProfiles, ProfileError
-from pytest_tsuka.profile.file import BENCHMARK_VERSION, suite_place, update_profiles
+from pytest_tsuka.profile.file import update_profiles
+from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION, suite_place
 from pytest_tsuka.suite.files import standard_suite, tests_hash
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_tsuka.cli import main
 from pytest_tsuka.errors import SettingsError
-from pytest_tsuka.profile.file import BENCHMARK_VERSION
+from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION
 from pytest_tsuka.report.charts import score_chart
 from pytest_tsuka.report.diff import compare, markdown
 from pytest_tsuka.report.markdown import escaped, summary
