@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.backends.answers import decoded
+from pytest_tsuka.backends.apis.chat import CHAT
 from pytest_tsuka.backends.error_answers import NotJson, read_error
 from pytest_tsuka.backends.http.failures import transport_trouble
 from pytest_tsuka.backends.http.urls import Redactor, read_base_url
@@ -84,16 +85,12 @@ class EndpointEmbedder:
         self._redact = Redactor(tuple(s for s in (api_key, *self._endpoint.secrets) if len(s) >= 4))
 
     async def embed(self, texts: Sequence[str]) -> np.ndarray:
-        import httpx
         import numpy as np
 
-        endpoint = self._endpoint
-        headers = {"User-Agent": "pytest-tsuka"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
-        auth = (endpoint.user, endpoint.password) if endpoint.user else None
+        from pytest_tsuka.backends.http.client import plain_client
+
         parts = []
-        async with httpx.AsyncClient(
-            headers=headers, auth=auth, timeout=TIMEOUT, trust_env=not endpoint.loopback
-        ) as client:
+        async with plain_client(self._endpoint, CHAT, self._key, TIMEOUT) as client:
             for start in range(0, len(texts), BATCH):
                 batch = list(texts[start : start + BATCH])
                 try:

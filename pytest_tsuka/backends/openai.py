@@ -20,7 +20,7 @@ from pytest_tsuka.backends.http.failures import transport_trouble
 from pytest_tsuka.backends.http.sse import StreamBroken, events
 from pytest_tsuka.backends.http.urls import HIDDEN, Endpoint, Redactor, read_base_url
 from pytest_tsuka.backends.in_flight import Flight, InFlight
-from pytest_tsuka.backends.listing import list_models
+from pytest_tsuka.backends.models import list_models
 from pytest_tsuka.backends.rate_limit import Pacer
 from pytest_tsuka.backends.retry import RETRIES, Retries
 from pytest_tsuka.backends.trouble import SCORED, Kind, Sent, Trouble

@@ -20,9 +20,9 @@ from pytest_tsuka.gold.judge_check import JudgeReport, judge_report, known_verdi
 from pytest_tsuka.gold.scenario import Embedding, Judge
 from pytest_tsuka.gold.values import certainly_different
 from pytest_tsuka.grading.embed import embed_texts
-from pytest_tsuka.grading.passes import GradingPass
 from pytest_tsuka.grading.standings import Standings, standings
 from pytest_tsuka.grading.verified import verified_reference
+from pytest_tsuka.grading.walk import Graded, grade_scenario
 from pytest_tsuka.protocols import Backend, Request
 from pytest_tsuka.report.scenarios import DEFINITIONS, dollars, fields, revisions, table
 from pytest_tsuka.runner.reply import read_reply
@@ -62,39 +62,43 @@ def rescore(
                 continue
             if unknown := [m for m in models if m not in {model for model, _ in kept}]:
                 raise SettingsError(unknown_name("model", unknown[0], sorted({model for model, _ in kept})))
-            only = {(m, e) for m, e in kept if not models or m in models}
-            grading = GradingPass(
-                path,
-                scenario,
-                records,
-                clients(base_url, api_key_env),
-                own,
-                kind="rescore",
-                improve=not place.packaged,
-            )
             try:
-                outcome = grading.run(only)
+                graded = grade_scenario(
+                    path,
+                    scenario,
+                    records,
+                    clients(base_url, api_key_env),
+                    own,
+                    kind="rescore",
+                    improve=not place.packaged,
+                    only={(m, e) for m, e in kept if not models or m in models},
+                )
             except GoldReferenceError as unusable:  # the others can be graded all the same
-                click.echo(click.style(one_line(str(unusable)), fg="red"), err=True)
-                failed = True
+                failed = _complain(str(unusable))
                 continue
-            click.echo(click.style(f"{scenario.name}", bold=True))
-            for line in table(standings(scenario, verified_reference(path, scenario), records, own)):
-                show(line)
-            for line in revisions(outcome.revisions, scenario.name):
-                show(line)
-            for note in outcome.notes:
-                click.echo(f"note: {one_line(note)}")
-            for label, why in outcome.failed.items():
-                click.echo(click.style(f"{one_line(label)} was not graded: {one_line(why)}", fg="red"), err=True)
-            for problem in outcome.problems:
-                click.echo(click.style(one_line(problem), fg="red"), err=True)
-            failed = failed or bool(outcome.failed or outcome.problems)
+            failed = _show_graded(graded) or failed
     for path, error in folder.errors.items():
         if not names:
-            click.echo(click.style(f"{path.name}: {one_line(str(error))}", fg="red"), err=True)
-            failed = True
+            failed = _complain(f"{path.name}: {error}")
     sys.exit(int(failed))
+
+
+def _show_graded(graded: Graded) -> bool:
+    """The table of a scenario that was graded, and what is to be said; whether something went wrong."""
+    click.echo(click.style(f"{graded.scenario.name}", bold=True))
+    for line in [*table(graded.standings), *revisions(graded.outcome.revisions, graded.scenario.name)]:
+        show(line)
+    for note in graded.outcome.notes:
+        click.echo(f"note: {one_line(note)}")
+    problems = list(graded.problems())
+    for problem in problems:
+        _complain(problem)
+    return bool(problems)
+
+
+def _complain(text: str) -> bool:
+    click.echo(click.style(one_line(text), fg="red"), err=True)
+    return True
 
 
 @click.command()

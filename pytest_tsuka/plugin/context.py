@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tsuka.backends.catalog import Model, node_labels
+from pytest_tsuka.backends.models import Model, node_labels
 from pytest_tsuka.errors import BenchmarkError, Problem, SettingsError
 from pytest_tsuka.plugin.endpoints import Endpoints
 from pytest_tsuka.plugin.options import Settings

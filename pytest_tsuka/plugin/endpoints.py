@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tsuka.backends.catalog import Model
+from pytest_tsuka.backends.models import Model
 from pytest_tsuka.backends.replay import RecordingBackend, ReplayBackend
 from pytest_tsuka.errors import BackendError, SettingsError
 from pytest_tsuka.plugin.options import Settings

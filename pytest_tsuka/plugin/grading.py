@@ -100,16 +100,14 @@ class ScenarioGrading:
                 self.problems.append(f"{path.name} was not graded: {error}")
 
     def _grade_one(self, path: Path, pairs: Iterable[tuple[str, str]], records: Records, say: Any) -> None:
-        from pytest_tsuka.grading.passes import GradingPass
         from pytest_tsuka.grading.scenario_files import read_scenario
-        from pytest_tsuka.grading.standings import standings
-        from pytest_tsuka.grading.verified import verified_reference
+        from pytest_tsuka.grading.walk import grade_scenario
 
         settings, project = self._context.settings, self._context.project
         scenario = read_scenario(path)
         if scenario.scoring.judge or scenario.scoring.embedding or project.embedding:
             say(f"grading {scenario.name} …")
-        outcome = GradingPass(
+        graded = grade_scenario(
             path,
             scenario,
             records,
@@ -117,15 +115,12 @@ class ScenarioGrading:
             project,
             kind="rescore" if settings.rescore else "run",
             improve=not settings.packaged,
-        ).run(set(pairs))
-        self.outcomes.append(outcome)
-        self.notes += outcome.notes
-        self.problems += outcome.problems
-        self.problems += [
-            f"{scenario.name}: {label} was not graded: {why} (grade it later: tsuka rescore {scenario.name})"
-            for label, why in outcome.failed.items()
-        ]
-        self.standings.append(standings(scenario, verified_reference(path, scenario), records, project))
+            only=set(pairs),
+        )
+        self.outcomes.append(graded.outcome)
+        self.notes += graded.outcome.notes
+        self.problems += graded.problems()
+        self.standings.append(graded.standings)
 
     def properties(self) -> dict[str, str]:
         """Figures of every result for JUnit's suite properties, named as in the result file."""

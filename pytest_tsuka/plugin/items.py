@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tsuka.backends.catalog import Model
+from pytest_tsuka.backends.models import Model
 from pytest_tsuka.plugin.context import Context, context_of
 from pytest_tsuka.plugin.jobs import JobKey, jobs_of
 from pytest_tsuka.protocols import Backend

@@ -15,7 +15,7 @@ import pytest
 from pytest_tsuka.efforts import EFFORTS
 
 if TYPE_CHECKING:
-    from pytest_tsuka.backends.catalog import Model
+    from pytest_tsuka.backends.models import Model
     from pytest_tsuka.scoring.gate import Requirement
     from pytest_tsuka.scoring.tiers import TierPolicy
 
@@ -125,7 +125,7 @@ def base_url(given: Given) -> str:
 
 def models(given: Given) -> tuple[Model, ...]:
     """The models named; `all` is found out later, by asking the endpoint."""
-    from pytest_tsuka.backends.catalog import read_model
+    from pytest_tsuka.backends.models import read_model
 
     return tuple(dict.fromkeys(read_model(name) for name in given.value if name != "all"))
 

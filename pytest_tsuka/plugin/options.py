@@ -15,7 +15,7 @@ from pytest_tsuka.efforts import EFFORT_STYLES, EFFORTS
 from pytest_tsuka.plugin import option_values as values
 
 if TYPE_CHECKING:
-    from pytest_tsuka.backends.catalog import Model
+    from pytest_tsuka.backends.models import Model
     from pytest_tsuka.scoring.gate import Requirement
     from pytest_tsuka.scoring.tiers import TierPolicy
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tsuka.backends.catalog import Model, node_labels
+from pytest_tsuka.backends.models import Model, node_labels
 from pytest_tsuka.errors import BackendError, BenchmarkError, EffortRefused, GoldReferenceError, SettingsError
 from pytest_tsuka.plugin.context import context_of
 from pytest_tsuka.plugin.items import PlayedItem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,29 @@ def test_imports_go_one_way(path: Path) -> None:
         if first == "pytest_tsuka" and rest:
             other = rest.split(".")[0]
             assert RANK[other] <= RANK[name], f"{name} imports {other}"
+
+
+def needed(path: Path, names: set[str]) -> set[str]:
+    """The modules of the package that a file imports, whole names, wherever in the file and for whatever reason."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_tsuka"):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & names
+            found |= inner or {node.module} & names
+    return found
+
+
+def test_there_are_no_circles() -> None:
+    """Not between folders and not inside one, names for types included: every module has what it needs before it."""
+    by_name = {
+        ".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): p for p in modules()
+    }
+    graph = {name: needed(path, set(by_name)) - {name} for name, path in by_name.items()}
+    try:
+        order = list(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+    assert len(order) == len(by_name)
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:

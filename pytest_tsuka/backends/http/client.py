@@ -13,6 +13,20 @@ from pytest_tsuka.backends.http.urls import Endpoint
 from pytest_tsuka.text.json_types import JsonObject, finite
 
 
+def headers_for(endpoint: Endpoint, api: Api, key: str) -> dict[str, str]:
+    """What every request carries: who asks, and the key or the credentials of the address, which go before it."""
+    headers = {"User-Agent": "pytest-tsuka", **api.headers(key)}
+    if endpoint.user:
+        headers["Authorization"] = f"Basic {endpoint.basic_credentials}"
+    return headers
+
+
+def plain_client(endpoint: Endpoint, api: Api, key: str, timeout: float) -> httpx.AsyncClient:
+    """httpx's own client, for the few requests that are not conversations."""
+    # No proxy can reach this machine's own loopback.
+    return httpx.AsyncClient(headers=headers_for(endpoint, api, key), timeout=timeout, trust_env=not endpoint.loopback)
+
+
 class Wire:
     """Connections to an endpoint. Raises ValueError or httpx.InvalidURL for what cannot be sent."""
 
@@ -21,12 +35,13 @@ class Wire:
         self._proxied = not endpoint.loopback and _proxied()
         self._transport = AsyncHTTP11Transport()
         self._client = httpx.AsyncClient(
-            headers={"User-Agent": "pytest-tsuka", "Accept": "application/json, text/event-stream", **headers},
+            headers={"Accept": "application/json, text/event-stream", **headers},
             timeout=httpx.Timeout(timeout, connect=connect),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=not endpoint.loopback,  # no proxy can reach this machine's own loopback
             transport=None if self._proxied else self._transport,
         )
+        self._own = httpx.Headers(headers)  # what the user says goes before what we would
         self._extensions = {"timeout": self._client.timeout.as_dict()}
         # Worked out once: httpx's client does so for each request, and looks for cookies in each answer.
         self._places: dict[str, tuple[httpx.URL, httpx.Headers]] = {}
@@ -39,10 +54,9 @@ class Wire:
         if api.name not in self._places:
             headers = self._client.headers.copy()
             headers["Content-Type"] = "application/json"
-            for name, value in api.headers(key).items():
-                headers.setdefault(name, value)
-            if self._endpoint.user:
-                headers["Authorization"] = f"Basic {self._endpoint.basic_credentials}"
+            for name, value in headers_for(self._endpoint, api, key).items():
+                if name not in self._own:
+                    headers[name] = value
             self._places[api.name] = httpx.URL(self._endpoint.url(api.route)), headers
         return self._places[api.name]
 

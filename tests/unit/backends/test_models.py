@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tsuka.backends.catalog import chat_models, node_labels, read_model
+from pytest_tsuka.backends.models import chat_models, node_labels, read_model
 from pytest_tsuka.text.escape import one_line, printable
 
 

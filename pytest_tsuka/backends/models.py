@@ -1,4 +1,4 @@
-"""Which model names mean what, and the backend each of them is measured with."""
+"""Which models there are: what a name means, what an endpoint offers, what may stand in a test id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_tsuka.errors import SettingsError
+from pytest_tsuka.backends.apis import api_named
+from pytest_tsuka.errors import BackendError, SettingsError
 from pytest_tsuka.text.escape import INVISIBLE
 from pytest_tsuka.text.json_types import JsonObject
 
@@ -87,3 +88,26 @@ def node_labels(names: Sequence[str]) -> dict[str, str]:
         taken.add(unique)
         labels[name] = unique
     return labels
+
+
+async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 10.0) -> list[JsonObject]:
+    """The entries of the endpoint's `/models`. Raises BackendError with the likely cause."""
+    import httpx
+
+    from pytest_tsuka.backends.http.client import plain_client
+    from pytest_tsuka.backends.http.failures import cause_of
+    from pytest_tsuka.backends.http.urls import Redactor, read_base_url
+
+    endpoint = read_base_url(backend_url)
+    redact = Redactor((api_key, *endpoint.secrets))
+    try:
+        async with plain_client(endpoint, api_named(endpoint.api or "chat"), api_key, timeout) as client:
+            response = await client.get(endpoint.url("models"))
+            data = response.json() if response.status_code == 200 else None
+    except (httpx.HTTPError, ValueError, OSError) as error:
+        raise BackendError(redact(f"{endpoint.shown}: the list of models cannot be read ({cause_of(error)})")) from None
+    if not isinstance(data, dict) or not isinstance(data.get("data"), list):
+        raise BackendError(
+            redact(f"{endpoint.shown}: HTTP {response.status_code} instead of a list of models; name the model instead")
+        )
+    return [entry for entry in data["data"] if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
