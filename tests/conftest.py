@@ -111,15 +111,13 @@ def mode(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
-    """Runs pytest against an endpoint: in this process, or in others where xdist is wanted or forbidden."""
+    """Runs pytest against an endpoint, in this process; with `-n` its workers are processes of their own."""
 
-    def go(endpoint: FakeEndpoint | None, *args: str, model: str = "m", timeout: float = 100) -> pytest.RunResult:
+    def go(endpoint: FakeEndpoint | None, *args: str, model: str = "m") -> pytest.RunResult:
         # The standard suite's scenarios would be graded, embeddings and all; they have tests of their own.
         own = (pytester.path / "benchmarks" / "scenarios").is_dir()
         without = () if own else ("--no-tsuka-scenarios",)
         base = [*LEAN, *without, *((f"--tsuka-model={model}", f"--tsuka-base-url={endpoint.url}") if endpoint else ())]
-        if "-n" in args or "no:xdist" in args:
-            return pytester.runpytest_subprocess(*base, *args, timeout=timeout)
         return pytester.runpytest_inprocess(*base, *args)
 
     return go

@@ -344,7 +344,8 @@ def test_a_judge_is_checked(project: Path, serve: Serve, script: Any, says: tupl
     assert "never checked" not in tsuka("rescore", "film").output
 
 
-def test_a_judge_that_cannot_be_asked(project: Path) -> None:
+def test_a_judge_that_cannot_be_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_tsuka.backends.retry.FIRST_BACKOFF", 0.01)
     out = tsuka("judge", "check", "--model=x", "--base-url=http://127.0.0.1:9/v1", code=1).output
     assert "cannot connect" in out
 
