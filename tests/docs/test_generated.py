@@ -12,7 +12,7 @@ import pytest
 
 from pytest_tsuka.plugin.options import OPTIONS
 from pytest_tsuka.profile.entries import MeasuredOn, profile_entry
-from tests.unit.scoring.test_results import document, run_of
+from tests.builders import document, run_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ def test_pages_and_schemas_are_up_to_date(path: Path) -> None:
 def test_every_field_of_the_files_is_explained() -> None:
     """Those of a profile and of a result file, no more and no less."""
     from pytest_tsuka.scoring.results import Expectation, summarise
-    from tests.unit.scoring.test_results import SUITE
+    from tests.builders import SUITE
 
     made = generator()
     assert set(document(*run_of(1, 1, 1))) == set(made.RESULT_FIELDS)

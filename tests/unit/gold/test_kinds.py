@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_tsuka.gold.comparison import Vectors
 from pytest_tsuka.gold.enrichment import Grade
+from pytest_tsuka.gold.fields import fields_of
 from pytest_tsuka.gold.samples import asked_fields, grade_sample, is_placeholder
 from pytest_tsuka.gold.schemas import grade_schema, sample_findings
 
@@ -215,3 +216,26 @@ def test_what_is_asked_for() -> None:
     assert asked_fields("with `a` and `b c` and `a`", None) == ["a"]
     assert asked_fields("", {"properties": {"x": {}, "y": {}}}) == ["x", "y"]
     assert asked_fields("", {"properties": {"x": {}, "y": {}}, "required": ["y"]}) == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind"),
+    [
+        ("#/$defs/a~1b", "number"),
+        ("#/$defs/a~0b", "boolean"),
+        ("#/$defs/c%20d", "date"),
+        ("#named", "number"),
+        ("#/$defs/none", "any"),
+    ],
+)
+def test_references_are_followed_as_json_schema_has_them(reference: str, kind: str) -> None:
+    """Escaped names and anchors; one that leads nowhere says nothing."""
+    schema: Any = {
+        "properties": {"x": {"$ref": reference}},
+        "$defs": {
+            "a/b": {"type": "number", "$anchor": "named"},
+            "a~b": {"type": "boolean"},
+            "c d": {"type": "string", "format": "date"},
+        },
+    }
+    assert fields_of(schema).at("x").kind == kind
