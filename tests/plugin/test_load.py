@@ -172,7 +172,7 @@ def test_waiting_for_ones_turn_is_not_counted_against_an_item(run: Run, serve: S
 
 
 def test_a_worker_plays_ahead_as_far_as_it_was_given_items(run: Run, serve: Serve, suite: Suite) -> None:
-    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(80)})
+    suite(**{f"b{n:03}": one_check(f"b{n:03}") for n in range(60)})
     endpoint = serve(lambda _: Answer(json=completion("yes"), delay=0.5))
-    run(endpoint, "--tsuka-concurrency=16", "--tsuka-effort=none", "-n", "2").assert_outcomes(passed=80)
+    run(endpoint, "--tsuka-concurrency=16", "--tsuka-effort=none", "-n", "2").assert_outcomes(passed=60)
     assert 8 < endpoint.most_in_flight <= 16

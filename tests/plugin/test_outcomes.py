@@ -546,7 +546,7 @@ def test_parallel_calls_in_a_chain(suite: Suite, run: Run, serve: Serve) -> None
     assert answers[1][1] == "error: no tool 'b' here"
 
 
-@pytest.mark.parametrize(("how", "count"), [((), 1000), (("-n", "2"), 100)])
+@pytest.mark.parametrize(("how", "count"), [((), 1000), (("-n", "2", "--tsuka-retries=1"), 100)])
 def test_an_endpoint_that_is_down_ends_many_items_soon(
     pytester: pytest.Pytester, suite: Suite, how: tuple[str, ...], count: int
 ) -> None:
