@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_tsuka.backends.apis import api_named
+from pytest_tsuka.backends.apis import AUTO, api_named
 from pytest_tsuka.errors import BackendError, SettingsError
 from pytest_tsuka.text.escape import INVISIBLE
 from pytest_tsuka.text.json_types import JsonObject
@@ -90,7 +90,9 @@ def node_labels(names: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 10.0) -> list[JsonObject]:
+async def list_models(
+    backend_url: str, *, api_key: str = "", api: str = AUTO, timeout: float = 10.0
+) -> list[JsonObject]:
     """The entries of the endpoint's `/models`. Raises BackendError with the likely cause."""
     import httpx
 
@@ -101,7 +103,9 @@ async def list_models(backend_url: str, *, api_key: str = "", timeout: float = 1
     endpoint = read_base_url(backend_url)
     redact = Redactor((api_key, *endpoint.secrets))
     try:
-        async with plain_client(endpoint, api_named(endpoint.api or "chat"), api_key, timeout) as client:
+        async with plain_client(
+            endpoint, api_named(endpoint.api or "chat" if api == AUTO else api), api_key, timeout
+        ) as client:
             response = await client.get(endpoint.url("models"))
             data = response.json() if response.status_code == 200 else None
     except (httpx.HTTPError, ValueError, OSError) as error:

@@ -312,7 +312,7 @@ class OpenAIBackend:
         if not trouble.message.startswith("HTTP 404"):
             return trouble
         try:
-            entries = await list_models(self._base_url, api_key=self._api_key, timeout=5.0)
+            entries = await list_models(self._base_url, api_key=self._api_key, api=self._api.name, timeout=5.0)
         except BackendError:
             return trouble
         names = [str(entry["id"]) for entry in entries]

@@ -82,7 +82,7 @@ def _all_models(config: pytest.Config, settings: Settings) -> list[Any]:
         replay = settings.replay
         return [Model(name) for name in usage_error(lambda: ReplayBackend(replay, {})).models]
     try:
-        entries = asyncio.run(list_models(settings.base_url, api_key=settings.api_key))
+        entries = asyncio.run(list_models(settings.base_url, api_key=settings.api_key, api=settings.api))
     except BackendError as error:
         raise pytest.UsageError(f"pytest-tsuka: --tsuka-model=all: {error}") from None
     names = chat_models(entries)

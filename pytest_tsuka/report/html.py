@@ -95,7 +95,7 @@ def _model(model: Mapping[str, Any], tiers: Mapping[str, Any], markup: Any) -> d
         for title, drawn in (
             ("Scores per effort, with the thresholds of the tiers", score_chart(efforts, tiers) if efforts else None),
             ("Score against tokens per reply", cost_chart(efforts, "avgCompletionTokens", "tokens per reply")),
-            ("Score against time", cost_chart(efforts, "seconds", "seconds in all")),
+            ("Score against time", cost_chart(efforts, "seconds", "seconds, wall time")),
         )
         if drawn
     ]

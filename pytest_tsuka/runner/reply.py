@@ -6,7 +6,7 @@ import json
 import re
 from typing import NamedTuple
 
-from pytest_tsuka.conversation import Exchange, Reply, ToolCall
+from pytest_tsuka.conversation import REFUSAL_FINISH, Exchange, Reply, ToolCall
 from pytest_tsuka.errors import closest
 from pytest_tsuka.runner.text_calls import find_text_calls
 from pytest_tsuka.text.json_types import JsonObject, JsonValue, json_type, shorten
@@ -24,6 +24,8 @@ def read_reply(exchange: Exchange, offered: tuple[str, ...] = (), *, accept_text
     raw = content.text
     said_apart = message.get("refusal")
     refusal = said_apart if isinstance(said_apart, str) and said_apart.strip() else content.refusal
+    if exchange.finish_reason == REFUSAL_FINISH:
+        refusal = refusal or raw
     reasoning, answer = split_thinking(raw)
     apart = message.get("reasoning_content") or message.get("reasoning")
     thoughts = [apart if isinstance(apart, str) else "", content.thinking, reasoning]

@@ -15,7 +15,7 @@ REFUSED, ERROR = "refused", "error"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One class. `letter` is what pytest prints for the item, `mark` what reports show beside it.
+    """One class. `letter` is what pytest prints for the item.
 
     `scored` says whether it is a score, and `tier` what it means for the tier of the effort; `applies` tells
     by a reply whether a conversation below full score belongs to it.
@@ -23,18 +23,21 @@ class Outcome:
 
     name: str
     letter: str
-    mark: str
     score: str
     tier: str
     scored: bool = True
     applies: Callable[[Reply], bool] | None = None
+
+    @property
+    def mark(self) -> str:
+        """What reports show beside an item: a sign for right and wrong, the letter for all else."""
+        return {".": "✓", "F": "✗"}.get(self.letter, self.letter)
 
 
 OUTCOMES = (
     Outcome(
         NO_TOOLS,
         "N",
-        "⊘",
         "0: the endpoint offers this model no tools; it is asked with tools no more",
         "counts; `small` where toolCalling decides",
         applies=lambda reply: reply.no_tools,
@@ -42,7 +45,6 @@ OUTCOMES = (
     Outcome(
         REFUSED_BY_MODEL,
         "R",
-        "⛔",
         "every check of the turn fails, negative ones too: a refusal is no answer; its text is shown",
         "counts",
         applies=lambda reply: reply.refused,
@@ -50,7 +52,6 @@ OUTCOMES = (
     Outcome(
         FILTERED,
         "B",
-        "▒",
         "every check of the turn fails: a filter of the endpoint's kept the answer back",
         "counts",
         applies=lambda reply: reply.filtered,
@@ -58,7 +59,6 @@ OUTCOMES = (
     Outcome(
         MALFORMED_CALL,
         "M",
-        "⚒",
         "every check of the turn fails: after all retries the server still cannot read the model's call",
         "counts",
         applies=lambda reply: reply.malformed_call,
@@ -66,17 +66,15 @@ OUTCOMES = (
     Outcome(
         TRUNCATED,
         "T",
-        "✂",
         "weighted share of the checks; JSON cut by the token limit is invalid",
         "counts",
         applies=lambda reply: reply.truncated,
     ),
-    Outcome(FAILED, "F", "✗", "weighted share of the checks", "counts"),
-    Outcome(PASSED, ".", "✓", "1", "counts"),
+    Outcome(FAILED, "F", "weighted share of the checks", "counts"),
+    Outcome(PASSED, ".", "1", "counts"),
     Outcome(
         REFUSED,
         "s",
-        "–",
         "none: the endpoint refuses the effort level, the item is skipped",
         "none for this level; the others are measured",
         scored=False,
@@ -84,7 +82,6 @@ OUTCOMES = (
     Outcome(
         ERROR,
         "E",
-        "!",
         "none, neither 0 nor a pass: the endpoint could not be asked (status after retries, timeout, no JSON)",
         "impossible for this level",
         scored=False,

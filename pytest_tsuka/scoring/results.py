@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import zlib
 from collections import Counter
@@ -257,7 +258,7 @@ class ModelResult:
     def _first_note(self, name: str) -> str:
         notes = (note for run in self._runs if run["outcome"] == name for note in run["notes"])
         note = next(notes, None)
-        return f" ({shorten(note, 200)})" if note else ""
+        return f" ({shorten(re.sub(r'^turn [0-9]+: ', '', note), 200)})" if note else ""
 
     def why_no_tier(self) -> str:
         """Why no effort has one, by what most is to be done about, and what that is."""
