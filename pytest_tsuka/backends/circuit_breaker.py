@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_tsuka.backends.trouble import Kind, Trouble
 from pytest_tsuka.errors import BackendError, EffortRefused
+from pytest_tsuka.text.json_types import JsonObject
 
 FAILURES_TO_STOP = 4
 """Requests given up in a row, or stalled in a row, none answered in between, after which an endpoint counts as down."""
@@ -26,6 +27,24 @@ class Learned:
     no_tools: str | None = None
     efforts: dict[str, str] = field(default_factory=dict)
     lost: str | None = None
+
+    def applied(self, body: JsonObject) -> JsonObject:
+        """The body, changed in place: without the parameters that the endpoint refuses, or under its names."""
+        for name, replacement in self.dropped.items():
+            if name in body:
+                value = body.pop(name)
+                if replacement:
+                    body[replacement] = value
+        return body
+
+    def take_out(self, trouble: Trouble) -> str:
+        """Remembers the field that the trouble names; says what the endpoint does not take."""
+        name = str(trouble.parameter)
+        if trouble.kind is Kind.PLAYED_BACK:
+            self.unwanted.add(name)
+            return f"does not want {name!r} of the model's own turn back"
+        self.dropped.setdefault(name, trouble.replacement)
+        return f"refuses {name!r}" + (f", sent as {trouble.replacement}" if trouble.replacement else "")
 
 
 class Health:

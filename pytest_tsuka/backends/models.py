@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tsuka.backends.apis import AUTO, api_named
-from pytest_tsuka.errors import BackendError, SettingsError
+from pytest_tsuka.errors import BackendError, SettingsError, closest
 from pytest_tsuka.text.escape import INVISIBLE
 from pytest_tsuka.text.json_types import JsonObject
 
@@ -115,3 +115,16 @@ async def list_models(
             redact(f"{endpoint.shown}: HTTP {response.status_code} instead of a list of models; name the model instead")
         )
     return [entry for entry in data["data"] if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+async def offered_instead(backend_url: str, key: str, api: str, model: str) -> str:
+    """What the endpoint offers instead of a model it does not have, to be added to its message; "" if unknown."""
+    try:
+        entries = await list_models(backend_url, api_key=key, api=api, timeout=5.0)
+    except BackendError:
+        return ""
+    names = [str(entry["id"]) for entry in entries]
+    near = closest(model, names)
+    hint = f"; did you mean {near!r}?" if near else ""
+    listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"{hint} (the endpoint lists: {listed or 'no model'})"

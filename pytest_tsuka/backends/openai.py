@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_tsuka.backends.answers import read_answer, read_completion, stream_error
 from pytest_tsuka.backends.apis import AUTO, NAMES, api_named
-from pytest_tsuka.backends.apis.base import Api, StreamError
+from pytest_tsuka.backends.apis.base import Api
 from pytest_tsuka.backends.circuit_breaker import Health, Learned
 from pytest_tsuka.backends.concurrency import heard, pause
-from pytest_tsuka.backends.http.failures import transport_trouble
-from pytest_tsuka.backends.http.sse import StreamBroken, events
-from pytest_tsuka.backends.http.urls import HIDDEN, Endpoint, Redactor, read_base_url
+from pytest_tsuka.backends.http.urls import Endpoint, Redactor, read_base_url
 from pytest_tsuka.backends.in_flight import Flight, InFlight
-from pytest_tsuka.backends.models import list_models
+from pytest_tsuka.backends.models import offered_instead
 from pytest_tsuka.backends.rate_limit import Pacer
 from pytest_tsuka.backends.retry import RETRIES, Retries
 from pytest_tsuka.backends.trouble import SCORED, Kind, Sent, Trouble
 from pytest_tsuka.conversation import NO_TOOLS_FINISH, Exchange, Load, Reply, Timing
-from pytest_tsuka.errors import BackendError, SettingsError, closest
+from pytest_tsuka.errors import BackendError, SettingsError
 from pytest_tsuka.protocols import Request
 from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 if TYPE_CHECKING:
-    import httpx
-
-    from pytest_tsuka.backends.http.client import Wire
+    from pytest_tsuka.backends.sender import Sender
 
 REJECTED_FOR = 60.0
 """Seconds without any answer after which a rejection counts, where other processes ask the endpoint too."""
@@ -109,7 +103,7 @@ class OpenAIBackend:
         self._in_flight = InFlight()
         self._health = Health(patience=2 * self._limits.timeout)
         self._trying_apis = asyncio.Lock()
-        self._wire: Wire | None = None
+        self._sender: Sender | None = None
 
     @property
     def provider(self) -> str:
@@ -118,7 +112,7 @@ class OpenAIBackend:
 
     def parameters(self, model: str) -> JsonObject:
         """What requests for this model carried besides the conversation, refused ones taken out."""
-        sent = self._with_lessons({**self._api.defaults, **self._params}, self._health.of(model))
+        sent = self._health.of(model).applied({**self._api.defaults, **self._params})
         style = "reasoning_effort" if self._style == "auto" and self._api.name == "chat" else self._style
         recorded: JsonObject = {**sent, "effortStyle": style}
         if self._api.name != "chat":
@@ -137,47 +131,46 @@ class OpenAIBackend:
         import httpx
 
         from pytest_tsuka.backends.http.client import Wire
+        from pytest_tsuka.backends.sender import Sender
 
         limits = self._limits
         try:
-            self._wire = Wire(self._endpoint, headers=self._headers, timeout=limits.timeout, connect=limits.connect)
-            self._wire.check(self._api, self._api_key)
+            wire = Wire(self._endpoint, headers=self._headers, timeout=limits.timeout, connect=limits.connect)
+            wire.check(self._api, self._api_key)
         except (ValueError, ImportError, UnicodeError, httpx.InvalidURL) as error:
             raise BackendError(
                 self._redact(f"the HTTP client cannot be set up (proxy variables, API key?): {error}"),
                 permanent=True,
             ) from None
+        self._sender = Sender(
+            wire, self.provider, key=self._api_key, secrets=self._secrets, timeout=limits.timeout, idle=limits.idle
+        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._wire:
-            await self._wire.close()
-            self._wire = None
+        if self._sender:
+            await self._sender.close()
+            self._sender = None
 
     # --- requests ------------------------------------------------------------------------
-
-    @staticmethod
-    def _with_lessons(body: JsonObject, learned: Learned) -> JsonObject:
-        for name, replacement in learned.dropped.items():
-            if name in body:
-                value = body.pop(name)
-                if replacement:
-                    body[replacement] = value
-        return body
 
     def _sent(self, request: Request, api: Api) -> Sent:
         learned = self._health.of(request.model)
         effort = copy.deepcopy(api.effort_fields(self._style, request.effort))
         params = {**api.defaults, **self._params}
-        body = self._with_lessons(api.body(request, params, effort, stream=self._stream), learned)
+        body = learned.applied(api.body(request, params, effort, stream=self._stream))
         if learned.unwanted:
             body = copy.deepcopy(body)
             for part in api.played_back(body):
                 for name in learned.unwanted & part.keys():
                     del part[name]
         return Sent(f"{self._endpoint.shown}/{api.route}", body, tuple(effort), api)
+
+    async def _send(self, sent: Sent) -> Exchange | Trouble:
+        assert self._sender is not None, "used outside of its context"
+        return await self._sender.send(sent)
 
     async def complete(self, request: Request) -> Exchange:
         """The answer, after as many attempts as it takes. Raises BackendError or EffortRefused."""
@@ -265,8 +258,9 @@ class OpenAIBackend:
             if trouble.kind is Kind.NO_TOOLS:
                 learned.no_tools = asking.last
             return self._scored(finish, asking.last, asking)
-        if trouble.kind is Kind.MODEL:
-            trouble = await self._with_offered_models(trouble, model)
+        if trouble.kind is Kind.MODEL and trouble.message.startswith("HTTP 404"):
+            offered = await offered_instead(self._base_url, self._api_key, self._api.name, model)
+            trouble = replace(trouble, message=f"{trouble.message}{offered}")
         message = self._redact(trouble.message)
         raise self._health.given_up(trouble, message, model, asking.request.effort, asking.count)
 
@@ -279,13 +273,7 @@ class OpenAIBackend:
         if not name or name in asking.taken_out:
             return False
         asking.taken_out.add(name)
-        if trouble.kind is Kind.PLAYED_BACK:
-            learned.unwanted.add(name)
-            what = f"does not want {name!r} of the model's own turn back"
-        else:
-            learned.dropped.setdefault(name, trouble.replacement)
-            what = f"refuses {name!r}" + (f", sent as {trouble.replacement}" if trouble.replacement else "")
-        asking.notes.append(f"the endpoint {what}: {asking.last}")
+        asking.notes.append(f"the endpoint {learned.take_out(trouble)}: {asking.last}")
         return True
 
     async def _another_api(self, tried: Api, model: str) -> bool:
@@ -306,84 +294,3 @@ class OpenAIBackend:
                 if not missing:
                     self._api = candidate
             return self._api is not tried
-
-    async def _with_offered_models(self, trouble: Trouble, model: str) -> Trouble:
-        """The trouble with what the endpoint offers instead of a model it does not have."""
-        if not trouble.message.startswith("HTTP 404"):
-            return trouble
-        try:
-            entries = await list_models(self._base_url, api_key=self._api_key, api=self._api.name, timeout=5.0)
-        except BackendError:
-            return trouble
-        names = [str(entry["id"]) for entry in entries]
-        near = closest(model, names)
-        hint = f"; did you mean {near!r}?" if near else ""
-        listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        return replace(trouble, message=f"{trouble.message}{hint} (the endpoint lists: {listed or 'no model'})")
-
-    async def _send(self, sent: Sent) -> Exchange | Trouble:
-        import httpx
-
-        assert self._wire is not None, "used outside of its context"
-        start = time.perf_counter()
-        try:
-            async with asyncio.timeout(self._limits.timeout):
-                return await self._exchange(self._wire, sent, start)
-        except TimeoutError:
-            return self._broken(f"no complete answer within {self._limits.timeout:g} s", stalled=True)
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as error:
-            return transport_trouble(error, self.provider)
-
-    def _broken(self, what: str, *, stalled: bool = False) -> Trouble:
-        return Trouble(Kind.AGAIN, f"{self.provider}: {what}", stalled=stalled)
-
-    async def _exchange(self, wire: Wire, sent: Sent, start: float) -> Exchange | Trouble:
-        response = await wire.post(sent.api, self._api_key, sent.body)
-        try:
-            kind = response.headers.get("content-type", "")
-            if response.status_code == 200 and kind.startswith("text/event-stream"):
-                return await self._read_stream(response, sent, start)
-            content = self._without_secrets(await response.aread())
-        finally:
-            await response.aclose()
-        headers = {k.lower(): v for k, v in response.headers.items()}
-        return read_answer(response.status_code, headers, content, sent=sent, seconds=time.perf_counter() - start)
-
-    def _without_secrets(self, body: bytes) -> bytes:
-        """A server may echo the key in an answer as well as in an error; it goes no further than here."""
-        for secret in self._secrets:
-            if secret.encode() in body:
-                body = body.replace(secret.encode(), HIDDEN.encode())
-        return body
-
-    async def _read_stream(self, response: httpx.Response, sent: Sent, start: float) -> Exchange | Trouble:
-        reply = sent.api.stream()
-        first: float | None = None
-        done = False
-        stream = events(response.aiter_bytes())
-        try:
-            while True:
-                try:
-                    async with asyncio.timeout(self._limits.idle):
-                        event = await anext(stream)
-                except StopAsyncIteration:
-                    break
-                except TimeoutError:
-                    return self._broken(f"the stream was silent for {self._limits.idle:g} s", stalled=True)
-                if event is None:
-                    done = True
-                    continue
-                reply.feed(event)
-                if first is None and reply.started:
-                    first = time.perf_counter() - start
-        except StreamError as error:
-            body: JsonObject = json.loads(self._without_secrets(json.dumps(error.body).encode()))
-            return stream_error(body, sent)
-        except (StreamBroken, UnicodeDecodeError) as error:
-            return self._broken(str(error))
-        if not (done or reply.finished):
-            return self._broken("the stream ended before the reply was complete")
-        data: Any = reply.body()
-        if any(secret in str(data) for secret in self._secrets):
-            data = json.loads(self._without_secrets(json.dumps(data, ensure_ascii=False).encode()))
-        return read_completion(data, sent=sent, seconds=time.perf_counter() - start, first_token=first)

@@ -6,7 +6,8 @@ import click
 
 from pytest_tsuka import __version__
 from pytest_tsuka.cli.common import Group
-from pytest_tsuka.cli.grading import embed, history, judge, rank, rescore
+from pytest_tsuka.cli.grading import history, rank, rescore
+from pytest_tsuka.cli.judging import embed, judge
 from pytest_tsuka.cli.models import doctor, models, pull
 from pytest_tsuka.cli.profiles import show, tools
 from pytest_tsuka.cli.reference import reference

@@ -17,12 +17,13 @@ from pytest_tsuka.errors import BenchmarkError, SettingsError, TsukaError
 from pytest_tsuka.gold.scenario import Scenario
 from pytest_tsuka.grading.clients import Clients
 from pytest_tsuka.grading.project import Project, read_project
-from pytest_tsuka.grading.scenario_files import Scenarios
+from pytest_tsuka.grading.scenario_files import Scenarios, reference_file
 from pytest_tsuka.report.scenarios import Line
 from pytest_tsuka.store.database import Store
 from pytest_tsuka.store.records import Records
 from pytest_tsuka.suite.files import standard_suite
 from pytest_tsuka.text.escape import printable
+from pytest_tsuka.text.json_files import Unreadable, read_json
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -74,6 +75,13 @@ class Place:
                 f" 'tsuka init {self.benchmarks}' first"
             )
         return self.scenario(name)
+
+    def reference(self, name: str, *, write: bool = False) -> tuple[Scenario, Path]:
+        """A scenario that is graded against a reference, and the reference's file. Raises SettingsError."""
+        path, scenario = self.own_scenario(name) if write else self.scenario(name)
+        if not scenario.needs_reference:
+            raise SettingsError(f"scenario {scenario.name!r} is of kind {scenario.kind}, which takes no reference")
+        return scenario, reference_file(path, scenario)
 
     @contextmanager
     def records(self, *, must_exist: bool = True) -> Iterator[Records]:
@@ -142,3 +150,14 @@ def project(prices: Path | None = None) -> Project:
 def show(line: Line) -> None:
     """A line of a report, coloured where the terminal can."""
     click.echo(click.style(line.text, bold=line.bold or None, fg=line.colour or None))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+
+
+def given_json(raw: bytes) -> Any:
+    """What a person typed, pasted or wrote in an editor. Raises SettingsError."""
+    try:
+        return read_json(raw)
+    except Unreadable as error:
+        raise SettingsError(f"this is not JSON: {error.problem}") from None

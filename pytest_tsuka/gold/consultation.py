@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_tsuka.gold.comparison import Comparison, is_empty
+from pytest_tsuka.gold.credit import Judged, settle, unblind
 from pytest_tsuka.gold.fields import Field, describe
-from pytest_tsuka.gold.judge import Asked, Judged, Question, RubricQuestion, read_rubric, read_verdict, settle, unblind
+from pytest_tsuka.gold.judge import Asked, Question, RubricQuestion
 from pytest_tsuka.gold.values import normal_text
+from pytest_tsuka.gold.verdicts import read_rubric, read_verdict
 from pytest_tsuka.text.json_types import JsonObject, JsonValue
 
 Known = Callable[[Asked], Sequence[str] | None]

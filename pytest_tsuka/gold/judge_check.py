@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from pytest_tsuka.gold.judge import Question, Verdict, read_verdict, unblind
+from pytest_tsuka.gold.credit import unblind
+from pytest_tsuka.gold.judge import Question
+from pytest_tsuka.gold.verdicts import Verdict, read_verdict
 from pytest_tsuka.text.json_types import JsonObject
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pytest_tsuka.conversation import Usage
 from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION, ModelProfiles, best_effort, profile_key
 from pytest_tsuka.scoring.effort_effect import ACCEPTED, NO_EFFECT
-from pytest_tsuka.scoring.results import EffortResult, ModelResult
+from pytest_tsuka.scoring.effort_result import EffortResult
+from pytest_tsuka.scoring.results import ModelResult
 from pytest_tsuka.text.json_types import JsonObject
 
 CostOf = Callable[[str, Usage], float | None]

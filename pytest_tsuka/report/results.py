@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tsuka.conversation import plain
 from pytest_tsuka.profile.model_profiles import BENCHMARK_VERSION
+from pytest_tsuka.scoring.effort_result import EffortResult
 from pytest_tsuka.scoring.gate import flip_lines
-from pytest_tsuka.scoring.results import EffortResult, ModelResult
+from pytest_tsuka.scoring.results import ModelResult
 from pytest_tsuka.scoring.speed import Speed, Throughput
 from pytest_tsuka.scoring.verdict import Verdict
 from pytest_tsuka.text.json_types import JsonObject

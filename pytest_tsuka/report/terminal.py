@@ -10,7 +10,8 @@ import pytest
 
 from pytest_tsuka.report.scenarios import revisions, table
 from pytest_tsuka.scoring.effort_effect import NO_EFFECT, UNKNOWN
-from pytest_tsuka.scoring.results import EffortResult, ModelResult
+from pytest_tsuka.scoring.effort_result import EffortResult
+from pytest_tsuka.scoring.results import ModelResult
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES
 from pytest_tsuka.scoring.verdict import CheckVerdict, Verdict, operands_text
 from pytest_tsuka.text.escape import one_line

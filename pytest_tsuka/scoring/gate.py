@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_tsuka.errors import SettingsError, unknown_name
-from pytest_tsuka.scoring.results import EffortResult, ModelResult
+from pytest_tsuka.scoring.effort_result import EffortResult
+from pytest_tsuka.scoring.results import ModelResult
 from pytest_tsuka.scoring.tiers import CATEGORY_NAMES, TIERS, TierPolicy, smallest_flip
 from pytest_tsuka.text.numbers import score_text
 

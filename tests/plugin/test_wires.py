@@ -378,22 +378,23 @@ def test_under_a_gate_a_refusal_keeps_its_letter(suite: Suite, run: Run, serve: 
 # --- 4. more than one API -----------------------------------------------------------------------
 
 
+def looks_it_up(turn: int, received: Received) -> Says:
+    """The ideal answers to CHAINED, with a sentence and a thought beside the call."""
+    text = json.dumps(received.body)
+    if "look it up" not in text:
+        return Says("yes")
+    if "42" not in text:
+        return Says("Looking.", [("look", {})], thinking="Hm.")
+    return Says("sure" if "sure?" in text else "it is 42")
+
+
 @pytest.mark.parametrize("stream", [(), ("--tsuka-stream",)], ids=["whole", "stream"])
 @pytest.mark.parametrize("api", APIS)
 def test_the_same_suite_gives_the_same_scores_in_every_api(
     suite: Suite, run: Run, serve: Serve, profiles: Profiles, api: str, stream: tuple[str, ...]
 ) -> None:
     suite(**CHAINED)
-
-    def script(turn: int, received: Received) -> Says:
-        text = json.dumps(received.body)
-        if "look it up" not in text:
-            return Says("yes")
-        if "42" not in text:
-            return Says("Looking.", [("look", {})], thinking="Hm.")
-        return Says("sure" if "sure?" in text else "it is 42")
-
-    endpoint = serve(speaking(api, script))
+    endpoint = serve(speaking(api, looks_it_up))
     run(endpoint, "--tsuka-effort=none,low", f"--tsuka-api={api}", *stream).assert_outcomes(passed=6)
     found = profiles()["profiles"]
     assert {p["tier"] for p in found.values()} == {"large"}
@@ -427,15 +428,7 @@ def test_auto_needs_no_word_from_the_user(suite: Suite, run: Run, serve: Serve, 
 def test_a_recording_of_one_api_is_replayed_without_it(suite: Suite, run: Run, serve: Serve) -> None:
     suite(**CHAINED)
 
-    def script(turn: int, received: Received) -> Says:
-        text = json.dumps(received.body)
-        if "look it up" not in text:
-            return Says("yes")
-        if "42" not in text:
-            return Says("", [("look", {})], thinking="Hm.")
-        return Says("sure" if "sure?" in text else "it is 42")
-
-    run(serve(speaking("responses", script)), NONE, "--tsuka-api=responses", "--tsuka-record=c").assert_outcomes(
+    run(serve(speaking("responses", looks_it_up)), NONE, "--tsuka-api=responses", "--tsuka-record=c").assert_outcomes(
         passed=3
     )
     run(None, "--tsuka-model=m", NONE, "--tsuka-api=responses", "--tsuka-replay=c").assert_outcomes(passed=3)
@@ -459,7 +452,6 @@ def test_figures_of_conversations_that_ran_at_once(
     run(endpoint, NONE, "--tsuka-json=r.json", "--tsuka-concurrency=8").assert_outcomes(passed=9)
     (effort,) = results(pytester)["models"][0]["efforts"]
     assert effort["tokensPerSecondBasis"] == {"how": "alone", "concurrency": 1.0}
-    assert 50 < effort["tokensPerSecond"] <= 100  # 20 tokens in 0.2 s, and what the way costs
     assert effort["seconds"] < effort["requestSeconds"]
     entry = profiles()["profiles"]["m@none"]
     assert entry["wallSeconds"] == effort["seconds"]
@@ -467,6 +459,8 @@ def test_figures_of_conversations_that_ran_at_once(
     assert entry["throughput"]["concurrency"] == pytest.approx(effort["requestSeconds"] / effort["seconds"])
     first = [v for v in results(pytester)["verdicts"] if v["conversation"][0]["timing"]["at_once"] == 1]
     assert {v["benchmark"] for v in first} >= {"b0", "b1"}
+    alone = [20 / v["conversation"][0]["timing"]["seconds"] for v in first]
+    assert min(alone) <= effort["tokensPerSecond"] <= max(alone) <= 100  # 20 tokens in 0.2 s, and what the way costs
 
 
 def test_an_effort_that_changes_tokens_has_an_effect_and_what_cannot_be_told_is_unknown(

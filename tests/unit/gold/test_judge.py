@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tsuka.gold.judge import (
-    Judged,
-    Question,
-    RubricQuestion,
-    Verdict,
-    messages,
-    read_rubric,
-    read_verdict,
-    settle,
-    unblind,
-)
+from pytest_tsuka.gold.credit import Judged, settle, unblind
+from pytest_tsuka.gold.judge import Question, RubricQuestion, messages
+from pytest_tsuka.gold.verdicts import Verdict, read_rubric, read_verdict
 
 GOOD = '{"a_correct": true, "b_correct": false, "better": "A", "reason": "A is right"}'
 
